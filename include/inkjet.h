@@ -1,0 +1,264 @@
+/* inkjet.h: the public API of inkjet, an engine for the Inkling family of models.
+ *
+ * Two handles: an ij_model (immutable, shared, owns the threads) and an ij_session (one timeline: caches, position, logits).
+ * The same model, tokens and seed give the same bits for any number of threads, any batch, any chunking and any instruction set.
+ *
+ *     ij_model *model = NULL;
+ *     ij_session *session = NULL;
+ *     ij_err err;
+ *     int32_t ids[64];
+ *     size_t n = 0;
+ *     if (ij_model_open(&model, "path/to/checkpoint", NULL, &err) != IJ_OK) goto done;
+ *     if (ij_encode(ij_model_tokenizer(model), "Once upon a time", 16, false, ids, 64, &n, &err) != IJ_OK) goto done;
+ *     if (ij_session_open(&session, model, NULL, &err) != IJ_OK) goto done;
+ *     if (ij_session_eval(session, ids, (int64_t)n, &err) != IJ_OK) goto done;
+ *     for (int i = 0; i < 20; i++) {
+ *       ij_choice next;
+ *       if (ij_session_sample(session, NULL, &next, &err) != IJ_OK) goto done;    // greedy
+ *       if (ij_model_is_eos(model, next.id)) break;
+ *       if (ij_session_eval(session, &next.id, 1, &err) != IJ_OK) goto done;
+ *     }
+ *   done:
+ *     ij_session_close(&session);
+ *     ij_model_close(&model);
+ *
+ * Conventions. `open` writes through its first argument: on failure *out is NULL and there is nothing to close; on success there
+ * is exactly one `close`, which takes the address of the handle, sets it to NULL, and accepts NULL. Every `ij_err *err` may be NULL.
+ * Options come from ij_*_default(); passing NULL means the defaults. Token ids are int32_t, counts and positions int64_t, sizes in
+ * bytes size_t. Floats in outputs are IEEE binary32. The library never prints, exits or reads the environment.
+ */
+#ifndef INKJET_H
+#define INKJET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "inkjet_status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define IJ_VERSION_MAJOR 0
+#define IJ_VERSION_MINOR 1
+#define IJ_VERSION_PATCH 0
+
+/* "0.1.0". Any thread. */
+IJ_API const char *ij_version(void);
+
+typedef struct ij_model ij_model;
+typedef struct ij_session ij_session;
+typedef struct ij_tokenizer ij_tokenizer;
+
+/* ------------------------------------------------------------------------------------------------------------- model */
+
+typedef struct ij_model_options {
+  size_t struct_size;   /* set by ij_model_options_default */
+  int n_threads;        /* 0: one per processor that this process may use. Does not change any result. */
+  const char *cpu_mask; /* highest kernel level to use: "scalar", "avx2", "avx512", "neon"; NULL: the best there is */
+  int max_batch;        /* rows (tokens) computed at once, over all sessions of a step; default 512, at least 1 */
+  bool tokenizer;       /* open the tokenizer that lies with the checkpoint, when there is one; default true */
+  /* Called with a fraction in [0, 1] while the model is opened; returning false cancels (IJ_E_CANCELLED). May be NULL. */
+  bool (*progress)(void *user, double fraction);
+  void *user;
+} ij_model_options;
+
+IJ_API ij_model_options ij_model_options_default(void);
+
+/* Opens a checkpoint: a folder with config.json and *.safetensors, or one .safetensors file. Weights are mapped, not copied.
+ * Errors: IJ_E_IO, IJ_E_FORMAT (every missing or ill-shaped tensor in one list), IJ_E_UNSUPPORTED, IJ_E_NOMEM, IJ_E_ARGUMENT
+ * (bad option), IJ_E_CANCELLED. Any thread. */
+IJ_API ij_status ij_model_open(ij_model **out, const char *path, const ij_model_options *options, ij_err *err);
+
+/* All sessions of the model must be closed before. */
+IJ_API void ij_model_close(ij_model **model);
+
+typedef struct ij_model_info {
+  int n_layer, n_layer_sliding, n_layer_dense;
+  int hidden, vocab, unpadded_vocab;      /* logits have unpadded_vocab entries */
+  int n_head, n_kv_head, n_kv_head_sliding, head_dim;
+  int window, rel_extent, d_rel;
+  int n_expert, n_expert_used, n_shared, expert_width, dense_width;
+  int n_mtp;                              /* depths of multi-token prediction in the file (not used yet) */
+  int64_t max_context;
+  int64_t n_params;                       /* values in the tensors the decoder uses */
+  int64_t n_params_active;                /* values read for one token: everything but the embedding table and idle experts */
+  size_t weight_bytes;                    /* bytes of the tensors the decoder uses */
+  size_t active_bytes;                    /* bytes of weights read for one token */
+  size_t file_bytes;
+  int n_tensors, n_files;
+  int n_threads;
+  const char *level;                      /* kernel level in use */
+} ij_model_info;
+
+IJ_API void ij_model_get_info(const ij_model *model, ij_model_info *out);
+
+/* The tensors of the checkpoint, used or not. index in [0, n_tensors). Strings live as long as the model. */
+typedef struct ij_tensor_info {
+  const char *name, *dtype, *file;
+  int n_dims;
+  int64_t dims[8];
+  size_t n_bytes;
+  bool used;                              /* by the decoder */
+} ij_tensor_info;
+IJ_API ij_status ij_model_get_tensor(const ij_model *model, int index, ij_tensor_info *out);
+
+/* The tokenizer found with the checkpoint, or NULL. Owned by the model. */
+IJ_API const ij_tokenizer *ij_model_tokenizer(const ij_model *model);
+
+/* True for the ids that end a generation (eos_token_id of the checkpoint). */
+IJ_API bool ij_model_is_eos(const ij_model *model, int32_t id);
+
+/* --------------------------------------------------------------------------------------------------------- tokenizer */
+
+/* path: tokenizer.json, a tiktoken rank file, or a folder that holds one. For use without a model, or with a checkpoint that
+ * carries none. Any thread. */
+IJ_API ij_status ij_tokenizer_open(ij_tokenizer **out, const char *path, ij_err *err);
+IJ_API void ij_tokenizer_close(ij_tokenizer **tokenizer);
+IJ_API int32_t ij_tokenizer_size(const ij_tokenizer *tokenizer); /* highest id + 1 */
+
+/* Text -> ids. parse_special: spelled special tokens become their ids; leave it false for text that you did not write. Any bytes
+ * are accepted and come back from ij_decode unchanged. Up to cap ids are written; *n_ids is the number there are, which may
+ * exceed cap. Any thread. */
+IJ_API ij_status ij_encode(const ij_tokenizer *tokenizer, const char *text, size_t n_bytes, bool parse_special, int32_t *ids, size_t cap,
+                           size_t *n_ids, ij_err *err);
+
+/* The bytes of one id, owned by the tokenizer. Special ids give their name if special_text, else no bytes. False: no such id. */
+IJ_API bool ij_decode(const ij_tokenizer *tokenizer, int32_t id, bool special_text, const char **bytes, size_t *n_bytes);
+IJ_API bool ij_is_special(const ij_tokenizer *tokenizer, int32_t id);
+IJ_API int32_t ij_find_special(const ij_tokenizer *tokenizer, const char *name); /* -1: none */
+
+/* Streaming text: bytes of tokens in, whole characters out, so that half a character is never shown. Zero-initialize. Bytes that
+ * cannot become valid UTF-8 give U+FFFD, one per maximal invalid part. */
+typedef struct ij_text_stream {
+  unsigned char held[4];
+  int n_held;
+} ij_text_stream;
+
+/* Writes complete characters to out (room for 3 * (n_bytes + 3)) and returns the number of bytes written. */
+IJ_API size_t ij_text_stream_push(ij_text_stream *stream, const char *bytes, size_t n_bytes, char *out);
+/* At the end, and before a special token: what is held becomes one U+FFFD. out: room for 3 bytes. */
+IJ_API size_t ij_text_stream_flush(ij_text_stream *stream, char *out);
+
+/* ----------------------------------------------------------------------------------------------------------- session */
+
+typedef enum ij_kv_type { IJ_KV_BF16, IJ_KV_F16, IJ_KV_F32 } ij_kv_type;
+
+typedef struct ij_session_options {
+  size_t struct_size;   /* set by ij_session_options_default */
+  int64_t n_ctx;        /* positions the session can hold; default 8192; memory of global layers is touched as it fills */
+  ij_kv_type kv_type;   /* how keys and values are kept; default IJ_KV_BF16 */
+  int max_rollback;     /* how many of the last tokens ij_session_rollback can take back; default 64 */
+} ij_session_options;
+
+IJ_API ij_session_options ij_session_options_default(void);
+
+/* A session is used by one thread at a time; different sessions of one model may be used from different threads (steps of one
+ * model are serialized inside). Errors: IJ_E_ARGUMENT, IJ_E_NOMEM (with the bytes needed and the bytes available). */
+IJ_API ij_status ij_session_open(ij_session **out, ij_model *model, const ij_session_options *options, ij_err *err);
+IJ_API void ij_session_close(ij_session **session);
+
+IJ_API int64_t ij_session_pos(const ij_session *session);   /* tokens evaluated so far */
+IJ_API int64_t ij_session_n_ctx(const ij_session *session);
+IJ_API size_t ij_session_bytes(const ij_session *session);  /* memory reserved for its caches */
+IJ_API const int32_t *ij_session_ids(const ij_session *session); /* the ids evaluated, [pos]; valid until the next call on it */
+
+/* Evaluates n >= 1 tokens after those already there, in chunks of the model's max_batch. Afterwards the logits are those of the
+ * last token. On error the session is at the position it had before the failing chunk (earlier chunks stay). */
+IJ_API ij_status ij_session_eval(ij_session *session, const int32_t *ids, int64_t n, ij_err *err);
+
+/* Logits after the last evaluated token, [unpadded_vocab], or NULL before any evaluation or after a rollback. Valid until the next
+ * call on the session. */
+IJ_API const float *ij_session_logits(const ij_session *session);
+
+/* The four verbs that prefix caches, speculative decoding and servers are built on. All are exact: what follows has the same
+ * bits as if the tokens had been evaluated in a fresh session. */
+
+/* An independent copy at the same position. */
+IJ_API ij_status ij_session_fork(ij_session **out, const ij_session *session, ij_err *err);
+/* Forgets the last n tokens, 0 <= n. n equal to the position empties the session; otherwise IJ_E_RANGE when more than max_rollback
+ * tokens before the furthest position ever reached would be needed. Logits are gone until the next evaluation. */
+IJ_API ij_status ij_session_rollback(ij_session *session, int64_t n, ij_err *err);
+/* Writes the whole state as one versioned payload (docs/formats/session.md) through `write`, which returns false on failure. */
+IJ_API ij_status ij_session_save(const ij_session *session, bool (*write)(void *user, const void *bytes, size_t n), void *user, ij_err *err);
+/* Replaces the state by a saved one. `read` fills exactly n bytes or returns false. The payload must come from a model with the same
+ * architecture and a session of the same kv_type; on error the session is empty. */
+IJ_API ij_status ij_session_restore(ij_session *session, bool (*read)(void *user, void *bytes, size_t n), void *user, ij_err *err);
+
+/* One step over any mixture of sessions and token counts. Sessions must be distinct and of this model; the rows of all items
+ * together may exceed max_batch (the step is then cut). Each item gets its own status: one bad item does not stop the others. */
+typedef struct ij_step_item {
+  ij_session *session;
+  const int32_t *ids;
+  int64_t n;             /* >= 1 */
+  float *logits_all;     /* NULL, or [n][unpadded_vocab]: logits after every token */
+  float *trace;          /* NULL, or [n_layer + 1][n][hidden]: residual stream after the embedding and after each layer */
+  ij_status status;      /* out */
+} ij_step_item;
+/* Returns IJ_OK when every item is; otherwise the first item's error, which fills err. */
+IJ_API ij_status ij_step(ij_model *model, ij_step_item *items, int n_items, ij_err *err);
+
+/* ---------------------------------------------------------------------------------------------------------- sampling */
+
+typedef struct ij_logit_bias {
+  int32_t id;
+  float bias;                /* added to the logit; -INFINITY forbids the id */
+} ij_logit_bias;
+
+typedef struct ij_sample_options {
+  size_t struct_size;        /* set by ij_sample_options_default */
+  float temperature;         /* 0 (default): greedy, ties to the lower id */
+  int top_k;                 /* keep the k most likely; 0: off */
+  float top_p;               /* keep the smallest set with at least this mass; 1: off */
+  float min_p;               /* keep ids at least this fraction as likely as the best; 0: off */
+  float repetition_penalty;  /* > 1: divide positive and multiply negative logits of ids already in the session; 1: off */
+  float presence_penalty;    /* subtracted once from each id already in the session; 0: off */
+  float frequency_penalty;   /* subtracted per occurrence; 0: off */
+  int64_t penalty_window;    /* how many of the last ids the penalties look at; -1: all */
+  uint64_t seed;             /* the draw depends on (seed, position) only */
+  const ij_logit_bias *logit_bias;
+  int n_logit_bias;
+} ij_sample_options;
+
+IJ_API ij_sample_options ij_sample_options_default(void);
+
+#define IJ_MAX_TOP 20
+
+typedef struct ij_choice {
+  int32_t id;
+  float logprob;             /* of id under the model itself: log-softmax of the raw logits */
+} ij_choice;
+
+/* Chooses the next id from the session's logits; does not evaluate it. Errors: IJ_E_RANGE (no logits), IJ_E_ARGUMENT (an option or
+ * bias is out of range), IJ_E_NUMERIC. */
+IJ_API ij_status ij_session_sample(ij_session *session, const ij_sample_options *options, ij_choice *out, ij_err *err);
+
+/* The n most likely ids (at most IJ_MAX_TOP) with their log-probabilities, best first. */
+IJ_API ij_status ij_session_top(ij_session *session, int n, ij_choice *out, ij_err *err);
+
+/* ---------------------------------------------------------------------------------------------------------- generation */
+
+typedef enum ij_stop { IJ_STOP_EOS, IJ_STOP_LENGTH, IJ_STOP_CONTEXT, IJ_STOP_CALLER } ij_stop;
+
+/* Called for each id before it is evaluated; returning false stops (the id is not evaluated). */
+typedef bool (*ij_on_token)(void *user, const ij_choice *choice);
+
+/* Samples and evaluates up to n ids from the session's logits. The end id is passed to on_token and not evaluated. *n_out counts the
+ * ids handed to on_token, *why (may be NULL) says why it ended. */
+IJ_API ij_status ij_generate(ij_session *session, int64_t n, const ij_sample_options *options, ij_on_token on_token, void *user,
+                             int64_t *n_out, ij_stop *why, ij_err *err);
+
+/* ------------------------------------------------------------------------------------------------------------- machine */
+
+/* What this machine gives, measured now with the model's threads and kernel level: the denominators of `inkjet bench`. */
+typedef struct ij_machine {
+  double read_bytes_per_s;   /* streaming reads over memory much larger than the caches */
+  double fma_per_s;          /* float32 multiply-adds in registers */
+} ij_machine;
+IJ_API ij_status ij_measure_machine(ij_model *model, double seconds, ij_machine *out, ij_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,33 @@
+/* cpu.h: which instruction sets this processor and this system offer. */
+#ifndef IJ_CORE_CPU_H
+#define IJ_CORE_CPU_H
+
+#include "core/base.h"
+
+/* Levels of the kernel table, in rising order per architecture. X(identifier, word on the command line) */
+#define IJ_LEVEL_LIST(X) \
+  X(SCALAR, "scalar")    \
+  X(AVX2, "avx2")        \
+  X(AVX512, "avx512")    \
+  X(NEON, "neon")
+
+typedef enum ij_level {
+#define IJ_LEVEL_ENUM(id, word) IJ_LEVEL_##id,
+  IJ_LEVEL_LIST(IJ_LEVEL_ENUM)
+#undef IJ_LEVEL_ENUM
+  IJ_LEVEL_COUNT
+} ij_level;
+
+const char *ij__level_name(ij_level level);
+
+/* The level with this word, or IJ_LEVEL_COUNT. */
+ij_level ij__level_find(const char *word);
+
+/* True when processor and operating system run this level (wide registers saved by the system included).
+ * AVX2 means AVX2 + FMA + F16C; AVX512 means F + BW + DQ + VL on top of AVX2; NEON is part of every arm64. */
+bool ij__cpu_has(ij_level level);
+
+/* Processors this process may run on (its affinity mask), at least 1. */
+int ij__cpu_count(void);
+
+#endif

@@ -1,0 +1,24 @@
+/* dtype.c: look-ups in the table of dtype.h. */
+#include "core/dtype.h"
+
+#include <string.h>
+
+static const struct {
+  const char *name;
+  int64_t block_len, block_bytes;
+} dtypes[IJ_DTYPE_COUNT] = {
+#define DTYPE_ROW(id, name, len, bytes) [IJ_DTYPE_##id] = {name, len, bytes},
+    IJ_DTYPE_LIST(DTYPE_ROW)
+#undef DTYPE_ROW
+};
+
+const char *ij__dtype_name(ij_dtype t) { return dtypes[t].name; }
+int64_t ij__dtype_block_len(ij_dtype t) { return dtypes[t].block_len; }
+int64_t ij__dtype_block_bytes(ij_dtype t) { return dtypes[t].block_bytes; }
+
+ij_dtype ij__dtype_find(const char *name, size_t len) {
+  for (int t = 0; t < IJ_DTYPE_COUNT; t++) {
+    if (strlen(dtypes[t].name) == len && memcmp(dtypes[t].name, name, len) == 0) return (ij_dtype)t;
+  }
+  return IJ_DTYPE_COUNT;
+}

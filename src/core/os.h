@@ -1,0 +1,41 @@
+/* os.h: what we ask of the operating system. One header, one os_*.c per system. Any thread. */
+#ifndef IJ_CORE_OS_H
+#define IJ_CORE_OS_H
+
+#include "core/base.h"
+#include "core/status.h"
+
+/* A whole file mapped for reading. The bytes stay valid until ij__os_unmap; a file that shrinks meanwhile faults. */
+typedef struct ij_file_map {
+  const unsigned char *data; /* NULL for an empty file */
+  size_t n_bytes;
+} ij_file_map;
+
+ij_status ij__os_map_file(const char *path, ij_file_map *out, ij_err *err);
+void ij__os_unmap(ij_file_map *map);
+
+/* Reads a whole regular file of at most max_bytes into memory from ij__alloc (NUL-terminated; the NUL is not counted). */
+ij_status ij__os_read_file(const char *path, size_t max_bytes, char **out, size_t *n_bytes, ij_err *err);
+
+bool ij__os_is_dir(const char *path);
+bool ij__os_is_file(const char *path);
+
+/* Names (not paths) of the regular files in a folder that end in `suffix`, sorted by byte. Free with ij__os_free_names. */
+ij_status ij__os_list_dir(const char *path, const char *suffix, char ***names, int *n, ij_err *err);
+void ij__os_free_names(char **names, int n);
+
+/* "folder/name" from ij__alloc, NULL without memory. */
+char *ij__os_join(const char *folder, const char *name);
+
+/* Zeroed pages that cost memory only once touched; NULL when refused. For caches sized for the whole context. */
+void *ij__os_pages(size_t n_bytes);
+void ij__os_free_pages(void *p, size_t n_bytes);
+
+size_t ij__os_page_size(void);
+double ij__os_seconds(void); /* monotonic */
+
+/* Physical memory in bytes, and what the system says could be used now without swapping; 0 when unknown. */
+uint64_t ij__os_memory_total(void);
+uint64_t ij__os_memory_available(void);
+
+#endif

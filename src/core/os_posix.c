@@ -1,0 +1,198 @@
+/* os_posix.c: os.h for Linux and macOS. */
+#define _GNU_SOURCE
+#include "core/os.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/str.h"
+
+/* Opens a regular file; *n_bytes is its size. A folder, device or pipe is refused here, before anybody reads it. */
+static ij_status open_regular(const char *path, int *fd, size_t *n_bytes, ij_err *err) {
+  *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (*fd < 0) return ij__fail_errno(err, errno, path, "cannot open the file");
+  struct stat st;
+  ij_status s = IJ_OK;
+  if (fstat(*fd, &st) != 0) {
+    s = ij__fail_errno(err, errno, path, "cannot stat the file");
+  } else if (!S_ISREG(st.st_mode)) {
+    s = ij__fail(err, IJ_E_IO, path, "expected a regular file, found a %s", S_ISDIR(st.st_mode) ? "folder" : "device or pipe");
+  } else if ((uint64_t)st.st_size > SIZE_MAX) {
+    s = ij__fail(err, IJ_E_IO, path, "the file is larger than this system can address");
+  }
+  if (s != IJ_OK) {
+    close(*fd);
+    return s;
+  }
+  *n_bytes = (size_t)st.st_size;
+  return IJ_OK;
+}
+
+ij_status ij__os_map_file(const char *path, ij_file_map *out, ij_err *err) {
+  int fd;
+  *out = (ij_file_map){0};
+  ij_status s = open_regular(path, &fd, &out->n_bytes, err);
+  if (s != IJ_OK) return s;
+  if (out->n_bytes > 0) {
+    void *p = mmap(NULL, out->n_bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED) {
+      s = ij__fail_errno(err, errno, path, "cannot map the file");
+      out->n_bytes = 0;
+    } else {
+      out->data = p;
+    }
+  }
+  close(fd);
+  return s;
+}
+
+void ij__os_unmap(ij_file_map *map) {
+  if (map->data) munmap((void *)(uintptr_t)map->data, map->n_bytes);
+  *map = (ij_file_map){0};
+}
+
+static ij_status read_all(int fd, const char *path, char *buf, size_t n, ij_err *err) {
+  for (size_t done = 0; done < n;) {
+    ssize_t got = read(fd, buf + done, n - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ij__fail_errno(err, errno, path, "cannot read the file");
+    if (got == 0) return ij__fail(err, IJ_E_IO, path, "the file ended after %zu of %zu bytes (did it shrink?)", done, n);
+    done += (size_t)got;
+  }
+  return IJ_OK;
+}
+
+ij_status ij__os_read_file(const char *path, size_t max_bytes, char **out, size_t *n_bytes, ij_err *err) {
+  int fd;
+  size_t n = 0;
+  *out = NULL;
+  ij_status s = open_regular(path, &fd, &n, err);
+  if (s != IJ_OK) return s;
+  char *buf = NULL;
+  if (n > max_bytes) {
+    s = ij__fail(err, IJ_E_FORMAT, path, "the file has %zu bytes; at most %zu are accepted here", n, max_bytes);
+  } else if (!(buf = ij__alloc(n + 1))) {
+    s = ij__fail_nomem(err, path, n + 1);
+  } else if ((s = read_all(fd, path, buf, n, err)) == IJ_OK) {
+    buf[n] = 0;
+    *out = buf;
+    *n_bytes = n;
+    buf = NULL;
+  }
+  ij__free(buf);
+  close(fd);
+  return s;
+}
+
+bool ij__os_is_dir(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool ij__os_is_file(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+char *ij__os_join(const char *folder, const char *name) {
+  ij_buf b = {0};
+  ij__buf_puts(&b, folder);
+  if (b.len && b.data[b.len - 1] != '/') ij__buf_puts(&b, "/");
+  ij__buf_puts(&b, name);
+  if (b.failed) ij__buf_free(&b);
+  return b.data;
+}
+
+static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* Appends one name to the list when it is a regular file with the suffix. False: no memory. */
+static bool keep_name(const char *folder, const char *name, const char *suffix, char ***names, int *n, int *cap) {
+  if (!ij__str_ends_with(name, suffix)) return true;
+  char *path = ij__os_join(folder, name);
+  if (!path) return false;
+  bool regular = ij__os_is_file(path);
+  ij__free(path);
+  if (!regular) return true;
+  if (*n == *cap) {
+    int bigger = *cap ? *cap * 2 : 16;
+    char **p = ij__realloc(*names, (size_t)bigger * sizeof *p);
+    if (!p) return false;
+    *names = p;
+    *cap = bigger;
+  }
+  char *copy = ij__strdup(name);
+  if (!copy) return false;
+  (*names)[(*n)++] = copy;
+  return true;
+}
+
+ij_status ij__os_list_dir(const char *path, const char *suffix, char ***names, int *n, ij_err *err) {
+  *names = NULL;
+  *n = 0;
+  DIR *dir = opendir(path);
+  if (!dir) return ij__fail_errno(err, errno, path, "cannot read the folder");
+  int cap = 0;
+  bool ok = true;
+  for (struct dirent *e; ok && (e = readdir(dir));) ok = keep_name(path, e->d_name, suffix, names, n, &cap);
+  closedir(dir);
+  if (!ok) {
+    ij__os_free_names(*names, *n);
+    *names = NULL;
+    *n = 0;
+    return ij__fail_nomem(err, path, 0);
+  }
+  if (*n) qsort(*names, (size_t)*n, sizeof **names, compare_names);
+  return IJ_OK;
+}
+
+void ij__os_free_names(char **names, int n) {
+  for (int i = 0; i < n; i++) ij__free(names[i]);
+  ij__free(names);
+}
+
+void *ij__os_pages(size_t n_bytes) {
+  void *p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return p == MAP_FAILED ? NULL : p;
+}
+
+void ij__os_free_pages(void *p, size_t n_bytes) {
+  if (p) munmap(p, n_bytes);
+}
+
+size_t ij__os_page_size(void) {
+  long n = sysconf(_SC_PAGESIZE);
+  return n > 0 ? (size_t)n : 4096;
+}
+
+double ij__os_seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+uint64_t ij__os_memory_total(void) {
+  long pages = sysconf(_SC_PHYS_PAGES);
+  return pages > 0 ? (uint64_t)pages * ij__os_page_size() : 0;
+}
+
+uint64_t ij__os_memory_available(void) {
+  uint64_t kib = 0;
+  FILE *f = fopen("/proc/meminfo", "re");
+  if (!f) return 0; /* not Linux */
+  char line[256];
+  while (fgets(line, sizeof line, f)) {
+    unsigned long long v;
+    if (sscanf(line, "MemAvailable: %llu kB", &v) == 1) kib = v;
+  }
+  fclose(f);
+  return kib * 1024;
+}

@@ -1,0 +1,44 @@
+/* ckpt.h: a folder or a file on disk -> one directory of tensors.
+ *
+ * Reads safetensors: one file, shards named by an index, or shards without one. Every header is checked before a tensor can be
+ * seen: offsets inside the file, no overlap, no gap that the format forbids, bytes = product of shape times item size, no name
+ * twice. Data is mapped, never copied. Immutable after open; safe from any thread.
+ */
+#ifndef IJ_IO_CKPT_H
+#define IJ_IO_CKPT_H
+
+#include "core/base.h"
+#include "core/dtype.h"
+#include "core/status.h"
+#include "io/json.h"
+
+#define IJ_TENSOR_MAX_DIMS 8
+
+typedef struct ij_tensor_view {
+  const char *name;
+  const char *file;        /* path of the file that holds it */
+  ij_dtype dtype;
+  int n_dims;              /* 0: a scalar */
+  int64_t dims[IJ_TENSOR_MAX_DIMS]; /* slowest first */
+  int64_t n_values;
+  const void *data;        /* in the mapping; alignment is whatever the file gives */
+  size_t n_bytes;
+} ij_tensor_view;
+
+typedef struct ij_ckpt ij_ckpt;
+
+/* path: a folder with config.json and *.safetensors, or one .safetensors file (config.json beside it when present). */
+ij_status ij__ckpt_open(ij_ckpt **out, const char *path, ij_err *err);
+void ij__ckpt_close(ij_ckpt **c);
+
+const char *ij__ckpt_folder(const ij_ckpt *c);
+const char *ij__ckpt_config_path(const ij_ckpt *c);       /* for messages */
+const ij_json_value *ij__ckpt_config(const ij_ckpt *c);   /* config.json; NULL when the checkpoint has none */
+
+int ij__ckpt_n_tensors(const ij_ckpt *c);
+const ij_tensor_view *ij__ckpt_tensor(const ij_ckpt *c, int i); /* in order of file, then offset */
+const ij_tensor_view *ij__ckpt_find(const ij_ckpt *c, const char *name); /* NULL when absent */
+int ij__ckpt_n_files(const ij_ckpt *c);
+size_t ij__ckpt_file_bytes(const ij_ckpt *c); /* sum over the mapped files */
+
+#endif

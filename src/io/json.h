@@ -1,0 +1,46 @@
+/* json.h: the one door to the JSON library; nothing else includes it.
+ *
+ * Strict JSON (RFC 8259), UTF-8 checked, nesting and size bounded, duplicate keys refused. A document owns all its values:
+ * pointers stay valid until ij__json_free. Strings may hold NUL: use the length. Reading a parsed document is safe from any thread.
+ */
+#ifndef IJ_IO_JSON_H
+#define IJ_IO_JSON_H
+
+#include "core/base.h"
+#include "core/status.h"
+
+typedef struct ij_json ij_json;              /* a parsed document */
+typedef struct ij_json_value ij_json_value;  /* a value in it; NULL is accepted by every function below and is of type NONE */
+
+typedef enum ij_json_type {
+  IJ_JSON_NONE, IJ_JSON_NULL, IJ_JSON_BOOL, IJ_JSON_INT, IJ_JSON_REAL, IJ_JSON_STRING, IJ_JSON_ARRAY, IJ_JSON_OBJECT
+} ij_json_type;
+
+/* Parses n bytes. `where` (a path) goes into errors, with line and column. INT: written without '.', 'e' and within int64. */
+ij_status ij__json_parse(ij_json **out, const char *bytes, size_t n, const char *where, ij_err *err);
+void ij__json_free(ij_json **doc);
+const ij_json_value *ij__json_root(const ij_json *doc);
+
+ij_json_type ij__json_type_of(const ij_json_value *v);
+const char *ij__json_type_name(ij_json_type t); /* "an integer", "a string", "nothing" ... for messages */
+
+/* Each returns false, and leaves *out, when the value is not of that type. Numbers: INT or REAL are both a double. */
+bool ij__json_get_bool(const ij_json_value *v, bool *out);
+bool ij__json_get_int(const ij_json_value *v, int64_t *out);
+bool ij__json_get_double(const ij_json_value *v, double *out);
+bool ij__json_get_string(const ij_json_value *v, const char **bytes, size_t *n); /* bytes are also NUL-terminated */
+
+/* The member of an object, or NULL. */
+const ij_json_value *ij__json_member(const ij_json_value *object, const char *key);
+
+/* Elements of an array or members of an object; 0 otherwise. */
+size_t ij__json_size(const ij_json_value *v);
+
+/* Iteration in document order: start with a zeroed iterator; false at the end. Key is NULL in arrays. */
+typedef struct ij_json_iter {
+  const void *at;
+  size_t index;
+} ij_json_iter;
+bool ij__json_next(const ij_json_value *container, ij_json_iter *it, const char **key, size_t *key_len, const ij_json_value **value);
+
+#endif

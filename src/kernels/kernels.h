@@ -1,0 +1,91 @@
+/* kernels.h: the function table, and the contract of each entry.
+ *
+ * Kernels work on buffers: no files, no model names, no allocation, no checks, no failure. Callers validate and split the work; a
+ * kernel may be called from many threads on disjoint outputs.
+ *
+ * ONE ORDER. Every entry gives the same bits at every level; kernels/ref is the definition. The two reductions are:
+ *   dot16   16 partial sums, lane j takes elements j, j + 16, ... in order, each by fma starting from +0; a tail shorter than 16
+ *           counts as padded with zero times zero (so every lane does the same number of steps);
+ *   fold16  s[j] = s[j] + s[j + 8], then + 4, + 2, + 1.
+ *   sum16   as dot16 with plain additions (tail padded with +0), then fold16.
+ * Products and sums are rounded separately unless "fma" is written. No entry depends on a vector width.
+ * Inputs need no alignment beyond that of their type. Unless said otherwise outputs do not overlap inputs; y may equal x in
+ * element-wise entries.
+ */
+#ifndef IJ_KERNELS_H
+#define IJ_KERNELS_H
+
+#include "core/base.h"
+#include "core/cpu.h"
+#include "core/dtype.h"
+
+#define IJ_ATTN_BLOCK 64 /* keys per attention block; blocks start at multiples of this position */
+
+/* y[t * ldy + r] = dot16(row r of w, row t of x), r in [r0, r1), t in [0, n). Row r of w begins w_stride * r bytes after w and
+ * holds k values of the entry's type, widened exactly to float32. ldx, ldy in floats. */
+typedef struct ij_matmul {
+  const void *w;
+  int64_t w_stride;
+  const float *x;
+  int64_t ldx;
+  float *y;
+  int64_t ldy;
+  int64_t n, k;
+} ij_matmul;
+
+/* Floats of scratch that each worker hands to matmul (contents mean nothing before and after). */
+#define IJ_MATMUL_SCRATCH (192 * 1024)
+
+typedef struct ij_kernels {
+  ij_level level;
+
+  /* Indexed by ij_dtype; F32, BF16 and F16 are set. n = 1 runs at the speed of memory, large n at that of arithmetic. */
+  void (*matmul[IJ_DTYPE_COUNT])(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
+  /* Stored type -> float32, exact. F32, BF16, F16. */
+  void (*widen[IJ_DTYPE_COUNT])(float *y, const void *x, int64_t n);
+  /* float32 -> stored type, round to nearest even (overflow to infinity; NaN stays NaN). F32, BF16, F16. */
+  void (*narrow[IJ_DTYPE_COUNT])(void *y, const float *x, int64_t n);
+
+  /* y = (x * (1 / sqrt(dot16(x, x) / n + eps))) * w */
+  void (*rms_norm)(float *y, const float *x, const float *w, float eps, int64_t n);
+  /* y = (g * sigmoid(g)) * u, sigmoid as below */
+  void (*swiglu)(float *y, const float *g, const float *u, int64_t n);
+  /* One output row of the short convolution with its inner residual:
+   * acc = u[K - 1][c]; for j = 0 .. K - 1: acc = fma(w[j * n + c], u[j][c], acc); y[c] = acc. u: K rows, the last is the current input. */
+  void (*short_conv)(float *y, const float *const *u, const float *w, int n_tap, int64_t n);
+  void (*add)(float *y, const float *x, int64_t n);            /* y += x */
+  void (*axpy)(float *y, float a, const float *x, int64_t n);  /* y = fma(a, x, y) */
+  void (*scale)(float *y, const float *x, float a, int64_t n); /* y = x * a */
+  float (*dot)(const float *a, const float *b, int64_t n);     /* dot16, fold16 */
+  float (*sum)(const float *x, int64_t n);                     /* sum16 */
+  float (*max)(const float *x, int64_t n);                     /* n >= 1, no NaN; -0 and +0 count as equal, either may return */
+  bool (*all_finite)(const float *x, int64_t n);
+
+  /* out[i] = acc, acc = +0, for j in 0..d_rel-1: acc = fma(r[j], bank[j * ld + i], acc); i in [0, IJ_ATTN_BLOCK) */
+  void (*rel_bias)(float *out, const float *r, const float *bank, int64_t ld, int d_rel);
+  /* s holds IJ_ATTN_BLOCK raw dots; keys [k0, k1) are visible, 0 <= k0 < k1 <= IJ_ATTN_BLOCK. Score: t = s * inv_d; if bias, t = t +
+   * bias; t = t * tau. *max = largest visible score; s[i] = exp(t - *max) where visible, else +0; *sum = sum16(s). */
+  void (*attn_probs)(float *s, const float *bias, float inv_d, float tau, int k0, int k1, float *max, float *sum);
+  /* o[q * ldo + c] = acc, acc = +0, for i = k0 .. k1-1: acc = fma(p[q * ldp + i], v[i * ldv + c], acc); q in [0, n_q), c in [0, d) */
+  void (*attn_pv)(float *o, int64_t ldo, const float *p, int64_t ldp, const float *v, int64_t ldv, int n_q, int k0, int k1, int d);
+  /* o = fma(o, a, b * x): the rescaling merge of two partial attention results */
+  void (*merge)(float *o, float a, const float *x, float b, int64_t n);
+
+  /* Elementary functions, element by element; see ref/math_ref.h for the polynomials and their measured error. */
+  void (*vexp)(float *y, const float *x, int64_t n);
+  void (*vlog)(float *y, const float *x, int64_t n);
+  void (*vtanh)(float *y, const float *x, int64_t n);
+  void (*verf)(float *y, const float *x, int64_t n);
+  void (*vsigmoid)(float *y, const float *x, int64_t n); /* 1 / (1 + exp(-x)) */
+
+  /* For the measurement of this machine: reads n bytes (multiple of 4096) and returns a checksum nobody needs; runs n_iter
+   * rounds of independent fma and returns the number of multiply-adds done through *flops / 2. */
+  uint64_t (*read_stream)(const void *p, size_t n);
+  float (*fma_peak)(int64_t n_iter, double *n_fma);
+} ij_kernels;
+
+/* The table of the highest level that the processor has and that is <= max_level in its architecture's order (IJ_LEVEL_COUNT: no
+ * limit). Always a complete table: entries a level lacks come from the level below. Static storage, immutable, any thread. */
+const ij_kernels *ij__kernels_get(ij_level max_level);
+
+#endif

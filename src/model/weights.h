@@ -1,0 +1,59 @@
+/* weights.h: names -> fields, once, at load.
+ *
+ * Matrices stay where they lie, in their stored type. Vectors, convolution taps and the relative bank, which are small and
+ * used in float32 at every token, are widened once into memory owned by ij_weights.
+ */
+#ifndef IJ_MODEL_WEIGHTS_H
+#define IJ_MODEL_WEIGHTS_H
+
+#include "cache/experts.h"
+#include "core/dtype.h"
+#include "io/ckpt.h"
+#include "model/config.h"
+
+/* Zero columns on both sides of each row of the relative bank, so that a block of keys may hang over either end. */
+#define IJ_REL_PAD 64
+
+enum { IJ_CONV_K, IJ_CONV_V, IJ_CONV_ATTN, IJ_CONV_MLP, IJ_N_CONV };
+
+typedef struct ij_mlp {            /* SwiGLU of one width: dense layers and shared experts */
+  ij_weight gate, up;              /* [width, H]: rows of w13 taken with stride 2 */
+  ij_weight down;                  /* [H, width] */
+} ij_mlp;
+
+typedef struct ij_layer {
+  bool sliding, dense;
+  const ij_attn_dims *dims;
+  const float *attn_norm, *mlp_norm; /* [H] */
+  const float *q_norm, *k_norm;      /* [head_dim] */
+  ij_weight wq;                      /* [n_head * d, H] */
+  ij_weight wk, wv;                  /* [n_kv * d, H] */
+  ij_weight wr;                      /* [n_head * d_rel, H] */
+  ij_weight wo;                      /* [H, n_head * d] */
+  const float *conv[IJ_N_CONV];      /* [K][C], tap-major; C = n_kv * d for K and V, H for ATTN and MLP */
+  /* [d_rel][IJ_REL_PAD + extent + IJ_REL_PAD]: row j reversed, so element (j, dist) is at IJ_REL_PAD + extent - 1 - dist and
+   * ascending memory is ascending key position; pads are zero */
+  const float *rel;
+  int rel_ld;                        /* floats per row of rel */
+  float global_scale;                /* dense: scales the output; MoE: scales the routing weights */
+  ij_mlp mlp;                        /* dense layers */
+  ij_weight router;                  /* MoE: [E + SH, H], shared rows last */
+  const float *router_bias;          /* MoE: [E], only selects */
+  ij_mlp *shared;                    /* MoE: [SH] */
+} ij_layer;
+
+typedef struct ij_weights {
+  ij_weight embed, unembed;          /* [V, H] */
+  const float *embed_norm, *norm;    /* [H] */
+  ij_layer *layers;                  /* [n_layer] */
+  ij_experts *experts;               /* home of the routed experts, owned */
+  float *floats;                     /* the widened vectors, owned */
+  size_t n_floats;
+} ij_weights;
+
+/* Binds and checks every tensor the network needs; tower and MTP tensors are left alone. All missing, ill-shaped, wrongly typed
+ * and unknown `model.llm.*` tensors are listed in one error. `config` and `ckpt` must outlive the weights. */
+ij_status ij__weights_bind(ij_weights *out, const ij_config *config, const ij_ckpt *ckpt, ij_err *err);
+void ij__weights_free(ij_weights *w);
+
+#endif
