@@ -43,4 +43,7 @@ typedef struct ij_json_iter {
 } ij_json_iter;
 bool ij__json_next(const ij_json_value *container, ij_json_iter *it, const char **key, size_t *key_len, const ij_json_value **value);
 
+/* Text from a file made fit for a message: quoted, control characters as '?', cut to `size` bytes (at least 16) with NUL. */
+void ij__json_show(char *out, size_t size, const char *bytes, size_t n);
+
 #endif
