@@ -41,9 +41,9 @@ typedef struct ij_kernels {
 
   /* Indexed by ij_dtype; F32, BF16 and F16 are set. n = 1 runs at the speed of memory, large n at that of arithmetic. */
   void (*matmul[IJ_DTYPE_COUNT])(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
-  /* Stored type -> float32, exact. F32, BF16, F16. */
+  /* Stored type -> float32, exact; a NaN of F16 comes out quiet. F32, BF16, F16. */
   void (*widen[IJ_DTYPE_COUNT])(float *y, const void *x, int64_t n);
-  /* float32 -> stored type, round to nearest even (overflow to infinity; NaN stays NaN). F32, BF16, F16. */
+  /* float32 -> stored type, round to nearest even (overflow to infinity; NaN stays NaN, quiet). F32, BF16, F16. */
   void (*narrow[IJ_DTYPE_COUNT])(void *y, const float *x, int64_t n);
 
   /* y = (x * (1 / sqrt(dot16(x, x) / n + eps))) * w */
@@ -58,13 +58,14 @@ typedef struct ij_kernels {
   void (*scale)(float *y, const float *x, float a, int64_t n); /* y = x * a */
   float (*dot)(const float *a, const float *b, int64_t n);     /* dot16, fold16 */
   float (*sum)(const float *x, int64_t n);                     /* sum16 */
-  float (*max)(const float *x, int64_t n);                     /* n >= 1, no NaN; -0 and +0 count as equal, either may return */
+  float (*max)(const float *x, int64_t n);                     /* n >= 1, no NaN; a zero is returned as +0 */
   bool (*all_finite)(const float *x, int64_t n);
 
   /* out[i] = acc, acc = +0, for j in 0..d_rel-1: acc = fma(r[j], bank[j * ld + i], acc); i in [0, IJ_ATTN_BLOCK) */
   void (*rel_bias)(float *out, const float *r, const float *bank, int64_t ld, int d_rel);
   /* s holds IJ_ATTN_BLOCK raw dots; keys [k0, k1) are visible, 0 <= k0 < k1 <= IJ_ATTN_BLOCK. Score: t = s * inv_d; if bias, t = t +
-   * bias; t = t * tau. *max = largest visible score; s[i] = exp(t - *max) where visible, else +0; *sum = sum16(s). */
+   * bias; t = t * tau. *max = largest visible score, a zero as +0; s[i] = exp(t - *max) where visible, else +0; *sum = sum16(s).
+   * Scores and bias outside [k0, k1) may hold anything. */
   void (*attn_probs)(float *s, const float *bias, float inv_d, float tau, int k0, int k1, float *max, float *sum);
   /* o[q * ldo + c] = acc, acc = +0, for i = k0 .. k1-1: acc = fma(p[q * ldp + i], v[i * ldv + c], acc); q in [0, n_q), c in [0, d) */
   void (*attn_pv)(float *o, int64_t ldo, const float *p, int64_t ldp, const float *v, int64_t ldv, int n_q, int k0, int k1, int d);

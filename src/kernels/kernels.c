@@ -1,0 +1,35 @@
+/* kernels.c: one table per level, each filled from the scalar level upwards, all built once on first use. */
+#include "kernels/kernels_int.h"
+
+#include <pthread.h>
+
+static ij_kernels tables[IJ_LEVEL_COUNT];
+static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
+
+static void fill(ij_kernels *k, ij_level level) {
+  ij__elem_fill_ref(k);
+  ij__math_fill_ref(k);
+  ij__attn_fill_ref(k);
+  ij__matmul_fill_ref(k);
+  k->level = level;
+}
+
+static void fill_tables(void) {
+  for (int level = 0; level < IJ_LEVEL_COUNT; level++) fill(&tables[level], (ij_level)level);
+}
+
+/* True when this build has the level and this machine runs it. */
+static bool available(ij_level level) {
+#if defined(IJ_SCALAR_ONLY)
+  return level == IJ_LEVEL_SCALAR;
+#else
+  return ij__cpu_has(level);
+#endif
+}
+
+const ij_kernels *ij__kernels_get(ij_level max_level) {
+  pthread_once(&tables_once, fill_tables);
+  int level = IJ_MIN((int)max_level, IJ_LEVEL_COUNT - 1);
+  while (level > IJ_LEVEL_SCALAR && !available((ij_level)level)) level--;
+  return &tables[level];
+}
