@@ -11,6 +11,12 @@ static void fill(ij_kernels *k, ij_level level) {
   ij__math_fill_ref(k);
   ij__attn_fill_ref(k);
   ij__matmul_fill_ref(k);
+#if !defined(IJ_SCALAR_ONLY) && defined(__x86_64__)
+  if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) ij__matmul_fill_avx2(k);
+  if (level == IJ_LEVEL_AVX512) ij__matmul_fill_avx512(k);
+#elif !defined(IJ_SCALAR_ONLY) && defined(__aarch64__)
+  if (level == IJ_LEVEL_NEON) ij__matmul_fill_neon(k);
+#endif
   k->level = level;
 }
 

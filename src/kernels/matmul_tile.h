@@ -1,0 +1,371 @@
+/* matmul_tile.h: the tiled matrix product, written once and included by one file per vector level.
+ *
+ * The including file defines V (floats per register: 16, 8 or 4), the type vec, and the v_ operations; everything here is static.
+ * k runs across the 16 lanes of the one order, so the rows of x are used where they lie. A register holds V of an output's 16
+ * lanes: PASSES = 16 / V passes over a tile whose data stays in the first-level cache make all of them.
+ *
+ *   many tokens   weight rows are widened once into a packed panel in scratch, MR rows interleaved, one plane per pass:
+ *                   group of MR rows: [pass][step of 16 k][row in group][V]
+ *                 then every tile of NT tokens runs over the panel; k is cut in blocks so that the tile's x stays in the first-level
+ *                 cache, with the partial sums parked between blocks (k still ascends in every lane).
+ *   few tokens    weights are widened in registers on the way, because memory is the limit.
+ *
+ * Both leave finished partial sums in planes of four lanes, ready to be folded V rows at a time with plain vector additions:
+ *   planes: [token][quarter of the 16 lanes][slot][4], row 4 * i + j of a batch of V rows in slot j * (V / 4) + i
+ */
+#ifndef IJ_KERNELS_MATMUL_TILE_H
+#define IJ_KERNELS_MATMUL_TILE_H
+
+#include <string.h>
+
+#include "kernels/kernels_int.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+  MR = 4,           /* rows of a group */
+  PASSES = 16 / V,
+  QUARTERS = V / 4, /* quarters of the 16 lanes in a register; also groups of rows in a batch */
+  PLANES = 16 * V,  /* floats of the planes of one token */
+  MAX_NT = NT > DIRECT_NT ? NT : DIRECT_NT
+};
+
+/* Weights of the next panel, fetched towards the cache while this one is used: a cursor over rows. */
+typedef struct prefetcher {
+  const char *row;
+  int64_t stride, row_bytes, offset, n_row;
+  int64_t quota; /* bytes per block of a tile */
+} prefetcher;
+
+INLINE vec v_widen(const char *p, const ij_dtype type) {
+  if (type == IJ_DTYPE_F32) return v_load((const float *)(const void *)p);
+  if (type == IJ_DTYPE_BF16) return v_load_bf16(p);
+  return v_load_f16(p);
+}
+
+INLINE int64_t type_bytes(const ij_dtype type) { return type == IJ_DTYPE_F32 ? 4 : 2; }
+
+/* ---- the fold ---------------------------------------------------------------------------------------------------------------- */
+
+INLINE vec fold_batch(const float *plane) {
+  vec a[4];
+  for (int j = 0; j < 4; j++) {
+    vec q02 = v_add(v_load(plane + j * V), v_load(plane + 2 * 4 * V + j * V));
+    vec q13 = v_add(v_load(plane + 4 * V + j * V), v_load(plane + 3 * 4 * V + j * V));
+    a[j] = v_add(q02, q13);
+  }
+  vec b0 = v_add(v_low_pairs(a[0], a[1]), v_high_pairs(a[0], a[1]));
+  vec b1 = v_add(v_low_pairs(a[2], a[3]), v_high_pairs(a[2], a[3]));
+  return v_add(v_evens(b0, b1), v_odds(b0, b1));
+}
+
+/* y[t * ldy + row] for the first n_row rows of a batch. */
+static void store_batch(float *y, int64_t ldy, const float *planes, int64_t nt, int64_t n_row) {
+  for (int64_t t = 0; t < nt; t++) {
+    vec sum = fold_batch(planes + t * PLANES);
+    if (n_row >= V) {
+      v_store(y + t * ldy, sum);
+    } else {
+      float tail[V];
+      v_store(tail, sum);
+      memcpy(y + t * ldy, tail, (size_t)n_row * sizeof *tail);
+    }
+  }
+}
+
+/* Where row r of group g of a batch keeps pass p of token t. */
+INLINE float *plane_slot(float *planes, int t, int p, int g, int r) {
+  return planes + t * PLANES + p * QUARTERS * 4 * V + (r * QUARTERS + g) * 4;
+}
+
+/* ---- tails: the last k mod 16 values, padded with zeros ------------------------------------------------------------------------ */
+
+static void pad_x(float *out, const float *x, int64_t ldx, int64_t nt, int64_t k) {
+  int64_t done = k & ~(int64_t)15, left = k - done;
+  memset(out, 0, (size_t)nt * 16 * sizeof *out);
+  for (int64_t t = 0; t < nt; t++) memcpy(out + t * 16, x + t * ldx + done, (size_t)left * sizeof *out);
+}
+
+INLINE void pad_w(float *out, const char *row, int64_t k, const ij_dtype type) {
+  char bytes[64] = {0};
+  int64_t done = k & ~(int64_t)15;
+  memcpy(bytes, row + done * type_bytes(type), (size_t)((k - done) * type_bytes(type)));
+  for (int p = 0; p < PASSES; p++) v_store(out + p * V, v_widen(bytes + p * V * type_bytes(type), type));
+}
+
+/* ---- few tokens: straight from memory ------------------------------------------------------------------------------------------ */
+
+/* Partial sums of n_row rows (2 or 4: rows first .. of group g) and nt tokens, all 16 lanes at once. */
+INLINE void direct_tile(const char *const *w, int64_t ahead, const float *x, int64_t ldx, const float *x_tail, int64_t k, float *planes,
+                        int g, const int first, const int n_row, const int nt, const ij_dtype type) {
+  vec c[4][DIRECT_NT][PASSES];
+  const char *row[4];
+  UNROLL for (int r = 0; r < n_row; r++) {
+    row[r] = w[first + r];
+    UNROLL for (int t = 0; t < nt; t++) {
+      UNROLL for (int p = 0; p < PASSES; p++) c[r][t][p] = v_zero();
+    }
+  }
+  int64_t n_step = k / 16;
+  for (int64_t s = 0; s < n_step; s++) {
+    UNROLL for (int r = 0; r < n_row; r++) v_prefetch(row[r] + s * 16 * type_bytes(type) + ahead);
+    UNROLL for (int p = 0; p < PASSES; p++) {
+      vec b[4];
+      UNROLL for (int r = 0; r < n_row; r++) b[r] = v_widen(row[r] + (s * 16 + p * V) * type_bytes(type), type);
+      UNROLL for (int t = 0; t < nt; t++) {
+        vec a = v_load(x + t * ldx + s * 16 + p * V);
+        UNROLL for (int r = 0; r < n_row; r++) c[r][t][p] = v_fma(a, b[r], c[r][t][p]);
+      }
+    }
+  }
+  if (k % 16 != 0) {
+    UNROLL for (int r = 0; r < n_row; r++) {
+      float padded[16];
+      pad_w(padded, row[r], k, type);
+      UNROLL for (int t = 0; t < nt; t++) {
+        UNROLL for (int p = 0; p < PASSES; p++)
+          c[r][t][p] = v_fma(v_load(x_tail + t * 16 + p * V), v_load(padded + p * V), c[r][t][p]);
+      }
+    }
+  }
+  UNROLL for (int r = 0; r < n_row; r++) {
+    UNROLL for (int t = 0; t < nt; t++) {
+      UNROLL for (int p = 0; p < PASSES; p++) v_store_quarters(plane_slot(planes, t, p, g, first + r), 4 * V, c[r][t][p]);
+    }
+  }
+}
+
+/* One batch of at most V rows and nt tokens. */
+INLINE void direct_batch(const ij_matmul *m, int64_t r0, int64_t r1, int64_t r_end, const float *x, const float *x_tail, float *planes,
+                         const int nt, const ij_dtype type) {
+  const int rows = nt == 1 || V == 16 ? 4 : 2; /* what the registers hold */
+  for (int64_t r = r0; r < r1; r += MR) {
+    const char *w[MR];
+    for (int i = 0; i < MR; i++) w[i] = (const char *)m->w + IJ_MIN(r + i, r1 - 1) * m->w_stride;
+    int g = (int)(r - r0) / MR;
+    int64_t ahead = r + 2 * MR <= r_end ? MR * m->w_stride : 0;
+    direct_tile(w, ahead, x, m->ldx, x_tail, m->k, planes, g, 0, rows, nt, type);
+    if (rows == 2) direct_tile(w, ahead, x, m->ldx, x_tail, m->k, planes, g, 2, rows, nt, type);
+  }
+}
+
+INLINE void direct(const ij_matmul *m, int64_t r0, int64_t r1, const ij_dtype type) {
+  float planes[DIRECT_NT * PLANES], x_tail[DIRECT_NT * 16];
+  memset(planes, 0, sizeof planes); /* slots of rows that a short batch lacks are folded too, and dropped */
+  for (int64_t r = r0; r < r1; r += V) {
+    int64_t n_row = IJ_MIN(V, r1 - r);
+    for (int64_t t = 0; t < m->n; t += DIRECT_NT) {
+      int64_t nt = IJ_MIN(DIRECT_NT, m->n - t);
+      const float *x = m->x + t * m->ldx;
+      if (m->k % 16 != 0) pad_x(x_tail, x, m->ldx, nt, m->k);
+      switch (nt) {
+        case 1: direct_batch(m, r, r + n_row, r1, x, x_tail, planes, 1, type); break;
+        case 2: direct_batch(m, r, r + n_row, r1, x, x_tail, planes, 2, type); break;
+        case 3: direct_batch(m, r, r + n_row, r1, x, x_tail, planes, 3, type); break;
+#if DIRECT_NT > 3
+        case 4: direct_batch(m, r, r + n_row, r1, x, x_tail, planes, 4, type); break;
+        case 5: direct_batch(m, r, r + n_row, r1, x, x_tail, planes, 5, type); break;
+        case 6: direct_batch(m, r, r + n_row, r1, x, x_tail, planes, 6, type); break;
+#endif
+        default: break;
+      }
+      store_batch(m->y + t * m->ldy + r, m->ldy, planes, nt, n_row);
+    }
+  }
+}
+
+/* ---- many tokens: over a packed panel ------------------------------------------------------------------------------------------ */
+
+/* Widens and interleaves rows [r, r + MR), none beyond r_last. */
+INLINE void pack_group(float *out, const ij_matmul *m, int64_t r, int64_t r_last, const ij_dtype type) {
+  int64_t n_step = m->k / 16, pass_floats = ij__div_up(m->k, 16) * MR * V;
+  const char *w[MR];
+  for (int i = 0; i < MR; i++) w[i] = (const char *)m->w + IJ_MIN(r + i, r_last) * m->w_stride;
+  for (int64_t s = 0; s < n_step; s++) {
+    UNROLL for (int i = 0; i < MR; i++) {
+      UNROLL for (int p = 0; p < PASSES; p++)
+        v_store(out + p * pass_floats + (s * MR + i) * V, v_widen(w[i] + (s * 16 + p * V) * type_bytes(type), type));
+    }
+  }
+  if (m->k % 16 == 0) return;
+  for (int i = 0; i < MR; i++) {
+    float padded[16];
+    pad_w(padded, w[i], m->k, type);
+    for (int p = 0; p < PASSES; p++) v_store(out + p * pass_floats + (n_step * MR + i) * V, v_load(padded + p * V));
+  }
+}
+
+/* A block of k for one group of rows and one tile of tokens. */
+typedef struct tile_args {
+  const float *w;
+  int64_t w_pass; /* floats between the planes of two passes */
+  const float *x;
+  int64_t ldx, n_step;
+  float *parked;  /* partial sums between blocks: [pass][token][row][V] */
+  bool first, last;
+  float *planes;
+  int g;
+  const char *ahead; /* prefetched along the way */
+  int64_t ahead_step;
+} tile_args;
+
+INLINE void tile_block(const tile_args *a, const int nt) {
+  const char *ahead = a->ahead;
+  for (int p = 0; p < PASSES; p++) {
+    vec c[NT][MR];
+    float *parked = a->parked + p * NT * MR * V;
+    UNROLL for (int t = 0; t < nt; t++) {
+      UNROLL for (int r = 0; r < MR; r++) c[t][r] = v_zero();
+    }
+    if (!a->first) {
+      UNROLL for (int t = 0; t < nt; t++) {
+        UNROLL for (int r = 0; r < MR; r++) c[t][r] = v_load(parked + (t * MR + r) * V);
+      }
+    }
+    const float *w = a->w + p * a->w_pass, *x = a->x + p * V;
+    const int64_t ldx = a->ldx, ahead_step = a->ahead_step;
+    for (int64_t s = a->n_step; s > 0; s--) {
+      v_prefetch2(ahead);
+      ahead += ahead_step;
+#if V == 8
+      vec xs[NT]; /* 12 sums, 3 x and 1 w fill the 16 registers */
+      UNROLL for (int t = 0; t < nt; t++) xs[t] = v_load(x + t * ldx);
+      UNROLL for (int r = 0; r < MR; r++) {
+        vec b = v_load(w + r * V);
+        UNROLL for (int t = 0; t < nt; t++) c[t][r] = v_fma(xs[t], b, c[t][r]);
+      }
+#else
+      vec b[MR];
+      UNROLL for (int r = 0; r < MR; r++) b[r] = v_load(w + r * V);
+      UNROLL for (int t = 0; t < nt; t++) {
+        vec xt = v_load(x + t * ldx);
+        UNROLL for (int r = 0; r < MR; r++) c[t][r] = v_fma(xt, b[r], c[t][r]);
+      }
+#endif
+      w += MR * V;
+      x += 16;
+    }
+    UNROLL for (int t = 0; t < nt; t++) {
+      UNROLL for (int r = 0; r < MR; r++) {
+        if (a->last) {
+          v_store_quarters(plane_slot(a->planes, t, p, a->g, r), 4 * V, c[t][r]);
+        } else {
+          v_store(parked + (t * MR + r) * V, c[t][r]);
+        }
+      }
+    }
+  }
+}
+
+static void tile_block_any(const tile_args *a, int64_t nt) {
+  switch (nt) {
+    case 1: tile_block(a, 1); break;
+    case 2: tile_block(a, 2); break;
+    case 3: tile_block(a, 3); break;
+#if NT > 3
+    case 4: tile_block(a, 4); break;
+    case 5: tile_block(a, 5); break;
+    case 6: tile_block(a, 6); break;
+#endif
+    default: break;
+  }
+}
+
+/* Gives the next stretch to fetch to a block of n_step steps. */
+static void prefetch_next(prefetcher *f, tile_args *a) {
+  if (f->n_row == 0) {
+    a->ahead = (const char *)a->w;
+    a->ahead_step = 0;
+    return;
+  }
+  int64_t n = IJ_MIN(f->quota, f->row_bytes - f->offset);
+  a->ahead = f->row + f->offset;
+  a->ahead_step = IJ_MIN(64, ij__div_up(n, a->n_step * PASSES));
+  f->offset += n;
+  if (f->offset >= f->row_bytes) {
+    f->offset = 0;
+    f->row += f->stride;
+    f->n_row--;
+  }
+}
+
+/* What is the same for all tiles of a panel. */
+typedef struct panel {
+  const ij_matmul *m;
+  int64_t r0, n_row, n_group;
+  const float *packed;
+  float *parked;
+  prefetcher fetch;
+} panel;
+
+/* Steps [s0, s1) of k for all rows of the panel and tokens [t, t + nt). */
+static void panel_block(panel *pn, int64_t t, int64_t nt, int64_t s0, int64_t s1, const float *x, int64_t ldx) {
+  const ij_matmul *m = pn->m;
+  int64_t all = ij__div_up(m->k, 16);
+  float planes[NT * PLANES];
+  tile_args a = {.w_pass = all * MR * V, .x = x, .ldx = ldx, .n_step = s1 - s0, .first = s0 == 0, .last = s1 == all, .planes = planes};
+  for (int64_t g = 0; g < pn->n_group; g++) {
+    a.w = pn->packed + g * all * 16 * MR + s0 * MR * V;
+    a.parked = pn->parked + g * 16 * MR * NT;
+    a.g = (int)(g % QUARTERS);
+    if (a.g == 0 && pn->n_group - g < QUARTERS) memset(planes, 0, sizeof planes);
+    prefetch_next(&pn->fetch, &a);
+    tile_block_any(&a, nt);
+    if (!a.last || (a.g != QUARTERS - 1 && g != pn->n_group - 1)) continue;
+    int64_t r = (g - a.g) * MR;
+    store_batch(m->y + t * m->ldy + pn->r0 + r, m->ldy, planes, nt, pn->n_row - r);
+  }
+}
+
+static void panel_run(panel *pn) {
+  const ij_matmul *m = pn->m;
+  int64_t whole = m->k / 16, n_block = IJ_MAX(1, (whole + BLOCK_STEPS / 2) / BLOCK_STEPS);
+  for (int64_t t = 0; t < m->n; t += NT) {
+    int64_t nt = IJ_MIN(NT, m->n - t);
+    const float *x = m->x + t * m->ldx;
+    for (int64_t b = 0; b < n_block; b++) {
+      int64_t s0 = whole * b / n_block, s1 = whole * (b + 1) / n_block;
+      panel_block(pn, t, nt, s0, s1, x + s0 * 16, m->ldx);
+    }
+    if (m->k % 16 == 0) continue;
+    float x_tail[NT * 16];
+    pad_x(x_tail, x, m->ldx, nt, m->k);
+    panel_block(pn, t, nt, whole, whole + 1, x_tail, 16);
+  }
+}
+
+/* Rows that a panel may have: as many as scratch holds with their parked sums, in whole batches where possible. */
+static int64_t panel_rows(const ij_matmul *m) {
+  int64_t per_row = ij__div_up(m->k, 16) * 16 + 16 * NT;
+  int64_t n = IJ_MIN(PANEL_ROWS, (IJ_MATMUL_SCRATCH - 16) / per_row);
+  return n >= 16 ? n & ~(int64_t)15 : n & ~(int64_t)(MR - 1);
+}
+
+INLINE void matmul_tiled(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type) {
+  int64_t max_rows = panel_rows(m);
+  if (m->n <= (type == IJ_DTYPE_F32 ? DIRECT_MAX_N_F32 : DIRECT_MAX_N) || m->k < 16 || max_rows == 0) {
+    direct(m, r0, r1, type);
+    return;
+  }
+  float *packed = (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
+  int64_t row_bytes = m->k * type_bytes(type), group_floats = ij__div_up(m->k, 16) * 16 * MR;
+  for (int64_t r = r0; r < r1; r += max_rows) {
+    panel pn = {.m = m, .r0 = r, .n_row = IJ_MIN(max_rows, r1 - r), .packed = packed};
+    pn.n_group = ij__div_up(pn.n_row, MR);
+    pn.parked = packed + pn.n_group * group_floats;
+    for (int64_t g = 0; g < pn.n_group; g++) pack_group(packed + g * group_floats, m, r + g * MR, r + pn.n_row - 1, type);
+    int64_t next = r + pn.n_row, n_next = IJ_MIN(max_rows, r1 - next);
+    if (n_next > 0) {
+      int64_t n_block = ij__div_up(m->n, NT) * pn.n_group * IJ_MAX(1, (m->k / 16 + BLOCK_STEPS / 2) / BLOCK_STEPS);
+      pn.fetch = (prefetcher){(const char *)m->w + next * m->w_stride, m->w_stride, row_bytes, 0, n_next,
+                              ij__div_up(n_next * row_bytes, n_block)};
+    }
+    panel_run(&pn);
+  }
+}
+
+static void matmul_f32(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) { matmul_tiled(m, r0, r1, scratch, IJ_DTYPE_F32); }
+static void matmul_bf16(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) { matmul_tiled(m, r0, r1, scratch, IJ_DTYPE_BF16); }
+static void matmul_f16(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) { matmul_tiled(m, r0, r1, scratch, IJ_DTYPE_F16); }
+
+#endif

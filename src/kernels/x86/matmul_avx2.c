@@ -1,0 +1,83 @@
+/* matmul_avx2.c: the tiled matrix product with two 256-bit registers per output, lanes 0-7 and 8-15, and the measuring loops.
+ *
+ * Sixteen registers hold 12 sums, 3 vectors of x and 1 of weights, so a tile makes the two halves in two passes.
+ */
+#include <immintrin.h>
+
+#define V 8
+#define NT 3              /* tokens of a tile */
+#define DIRECT_NT 3
+#define DIRECT_MAX_N 6    /* up to here weights are widened in registers */
+#define DIRECT_MAX_N_F32 12
+#define BLOCK_STEPS 64    /* k = 1024: 3 rows of x are 12 KB, 4 of weights 16 KB */
+#define PANEL_ROWS 64
+#define UNROLL
+
+#include "core/base.h"
+
+typedef __m256 vec;
+
+static inline vec v_zero(void) { return _mm256_setzero_ps(); }
+static inline vec v_load(const float *p) { return _mm256_loadu_ps(p); }
+static inline void v_store(float *p, vec a) { _mm256_storeu_ps(p, a); }
+static inline vec v_add(vec a, vec b) { return _mm256_add_ps(a, b); }
+static inline vec v_fma(vec a, vec b, vec c) { return _mm256_fmadd_ps(a, b, c); }
+static inline void v_prefetch(const char *p) { _mm_prefetch(p, _MM_HINT_T0); }
+static inline void v_prefetch2(const char *p) { _mm_prefetch(p, _MM_HINT_T1); }
+
+static inline vec v_load_bf16(const char *p) {
+  __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+
+static inline vec v_load_f16(const char *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p)); }
+
+/* The two quarters of a, `plane` floats apart. */
+static inline void v_store_quarters(float *p, int plane, vec a) {
+  _mm_storeu_ps(p, _mm256_castps256_ps128(a));
+  _mm_storeu_ps(p + plane, _mm256_extractf128_ps(a, 1));
+}
+
+/* Within each 128 bits: a0 a1 b0 b1, a2 a3 b2 b3, a0 a2 b0 b2, a1 a3 b1 b3. */
+static inline vec v_low_pairs(vec a, vec b) { return _mm256_shuffle_ps(a, b, _MM_SHUFFLE(1, 0, 1, 0)); }
+static inline vec v_high_pairs(vec a, vec b) { return _mm256_shuffle_ps(a, b, _MM_SHUFFLE(3, 2, 3, 2)); }
+static inline vec v_evens(vec a, vec b) { return _mm256_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)); }
+static inline vec v_odds(vec a, vec b) { return _mm256_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)); }
+
+#include "kernels/matmul_tile.h"
+
+static uint64_t read_stream_avx2(const void *p, size_t n) {
+  const char *q = p;
+  __m256i s[8];
+  for (int j = 0; j < 8; j++) s[j] = _mm256_setzero_si256();
+  for (size_t i = 0; i + 256 <= n; i += 256) {
+    for (int j = 0; j < 8; j++) s[j] = _mm256_add_epi64(s[j], _mm256_loadu_si256((const __m256i *)(const void *)(q + i + 32 * j)));
+  }
+  for (int j = 1; j < 8; j++) s[0] = _mm256_add_epi64(s[0], s[j]);
+  uint64_t lane[4];
+  _mm256_storeu_si256((__m256i *)(void *)lane, s[0]);
+  return lane[0] + lane[1] + lane[2] + lane[3];
+}
+
+/* 12 chains: more than the two units times their latency of four or five cycles need. */
+static float fma_peak_avx2(int64_t n_iter, double *n_fma) {
+  vec s[12], a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(0.5f), all = v_zero();
+  for (int j = 0; j < 12; j++) s[j] = _mm256_set1_ps((float)j);
+  for (int64_t i = 0; i < n_iter; i++) {
+    for (int j = 0; j < 12; j++) s[j] = v_fma(s[j], a, b);
+  }
+  for (int j = 0; j < 12; j++) all = v_add(all, s[j]);
+  *n_fma = 12.0 * 8.0 * (double)n_iter;
+  float lane[8], total = 0;
+  v_store(lane, all);
+  for (int j = 0; j < 8; j++) total += lane[j];
+  return total;
+}
+
+void ij__matmul_fill_avx2(ij_kernels *k) {
+  k->matmul[IJ_DTYPE_F32] = matmul_f32;
+  k->matmul[IJ_DTYPE_BF16] = matmul_bf16;
+  k->matmul[IJ_DTYPE_F16] = matmul_f16;
+  k->read_stream = read_stream_avx2;
+  k->fma_peak = fma_peak_avx2;
+}
