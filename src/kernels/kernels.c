@@ -6,17 +6,39 @@
 static ij_kernels tables[IJ_LEVEL_COUNT];
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
+#if !defined(IJ_SCALAR_ONLY) && defined(__x86_64__)
+static void fill_level(ij_kernels *k, ij_level level) {
+  if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) {
+    ij__elem_fill_avx2(k);
+    ij__attn_fill_avx2(k);
+    ij__matmul_fill_avx2(k);
+  }
+  if (level == IJ_LEVEL_AVX512) {
+    ij__elem_fill_avx512(k);
+    ij__attn_fill_avx512(k);
+    ij__matmul_fill_avx512(k);
+  }
+}
+#elif !defined(IJ_SCALAR_ONLY) && defined(__aarch64__)
+static void fill_level(ij_kernels *k, ij_level level) {
+  if (level != IJ_LEVEL_NEON) return;
+  ij__elem_fill_neon(k);
+  ij__attn_fill_neon(k);
+  ij__matmul_fill_neon(k);
+}
+#else
+static void fill_level(ij_kernels *k, ij_level level) {
+  (void)k;
+  (void)level;
+}
+#endif
+
 static void fill(ij_kernels *k, ij_level level) {
   ij__elem_fill_ref(k);
   ij__math_fill_ref(k);
   ij__attn_fill_ref(k);
   ij__matmul_fill_ref(k);
-#if !defined(IJ_SCALAR_ONLY) && defined(__x86_64__)
-  if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) ij__matmul_fill_avx2(k);
-  if (level == IJ_LEVEL_AVX512) ij__matmul_fill_avx512(k);
-#elif !defined(IJ_SCALAR_ONLY) && defined(__aarch64__)
-  if (level == IJ_LEVEL_NEON) ij__matmul_fill_neon(k);
-#endif
+  fill_level(k, level);
   k->level = level;
 }
 

@@ -12,10 +12,16 @@ void ij__math_fill_ref(ij_kernels *k);
 void ij__attn_fill_ref(ij_kernels *k);
 void ij__matmul_fill_ref(ij_kernels *k);
 
+void ij__elem_fill_avx2(ij_kernels *k);
+void ij__attn_fill_avx2(ij_kernels *k);
 void ij__matmul_fill_avx2(ij_kernels *k);
 
+void ij__elem_fill_avx512(ij_kernels *k);
+void ij__attn_fill_avx512(ij_kernels *k);
 void ij__matmul_fill_avx512(ij_kernels *k);
 
+void ij__elem_fill_neon(ij_kernels *k);
+void ij__attn_fill_neon(ij_kernels *k);
 void ij__matmul_fill_neon(ij_kernels *k);
 
 #endif
