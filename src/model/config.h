@@ -26,7 +26,7 @@ typedef struct ij_config {
   int vocab;                  /* V: rows of embed and unembed */
   int unpadded_vocab;         /* ids that exist */
   int64_t max_context;        /* model_max_length: a limit only */
-  ij_attn_dims attn[2];       /* [0] global, [1] sliding */
+  ij_attn_dims attn[2];       /* [0] global, [1] sliding; a kind that no layer has still holds usable counts */
   int window;                 /* 0 when no layer slides */
   int d_rel;
   double n_floor;             /* log-N scaling starts here; 0: off */
@@ -38,6 +38,7 @@ typedef struct ij_config {
   float route_scale;
   float logit_divisor;        /* logits_mup_width_multiplier */
   bool embed_norm;            /* always true in files we accept */
+  bool tied;                  /* the file has no unembed tensor and says so: unembed is embed */
   bool sliding[IJ_MAX_LAYERS];
   bool dense[IJ_MAX_LAYERS];
   int n_eos;
@@ -47,8 +48,9 @@ typedef struct ij_config {
   uint64_t fingerprint;       /* hash of everything above that shapes the arithmetic; saved sessions carry it */
 } ij_config;
 
-/* Reads, cross-checks against the tensor shapes (sections 1.5 to 1.8 of docs/formats/config.md) and fills *out.
- * Every contradiction found is listed in one error that names the file and the keys. */
+/* Reads config.json by the rules of docs/formats/config.md, compares it with the tensor shapes and fills *out.
+ * Every contradiction found is listed in one error that names the file and the keys: IJ_E_FORMAT when anything is malformed or
+ * contradictory, IJ_E_UNSUPPORTED when the file is sound but asks for a network or a storage form that is not this one. */
 ij_status ij__config_read(ij_config *out, const ij_ckpt *ckpt, ij_err *err);
 
 #endif
