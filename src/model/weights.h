@@ -47,12 +47,18 @@ typedef struct ij_weights {
   const float *embed_norm, *norm;    /* [H] */
   ij_layer *layers;                  /* [n_layer] */
   ij_experts *experts;               /* home of the routed experts, owned */
-  float *floats;                     /* the widened vectors, owned */
+  float *floats;                     /* the widened vectors, owned, each aligned to 64 bytes */
   size_t n_floats;
+  /* What `info` reports. Active: read for one token, so one row of embed, the rows of unembed that are ids, n_expert_used routed
+   * experts and everything else. */
+  int64_t n_params, n_params_active;
+  size_t weight_bytes, active_bytes;
 } ij_weights;
 
 /* Binds and checks every tensor the network needs; tower and MTP tensors are left alone. All missing, ill-shaped, wrongly typed
- * and unknown `model.llm.*` tensors are listed in one error. `config` and `ckpt` must outlive the weights. */
+ * and unknown `model.llm.*` tensors are listed in one error (IJ_E_FORMAT; IJ_E_UNSUPPORTED for quantized builds and for matrices
+ * that are not aligned to their type). A widened value that is not finite is refused by name and index; matrices are not scanned.
+ * `config` must be one that ij__config_read accepted for this `ckpt`; both must outlive the weights. On failure nothing is held. */
 ij_status ij__weights_bind(ij_weights *out, const ij_config *config, const ij_ckpt *ckpt, ij_err *err);
 void ij__weights_free(ij_weights *w);
 
