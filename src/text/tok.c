@@ -1,0 +1,102 @@
+/* tok.c: opening a vocabulary wherever it lies, and looking things up in it.
+ *
+ * The form of a file is told from its first character, not from its name: JSON starts with a brace, which base64 does not have.
+ */
+#include "text/tok.h"
+
+#include "core/alloc.h"
+#include "core/os.h"
+#include "text/tok_int.h"
+
+enum { MAX_FILE_BYTES = 1 << 28 };
+
+static bool starts_with_brace(const char *bytes, size_t n) {
+  size_t i = 0;
+  while (i < n && (bytes[i] == ' ' || bytes[i] == '\t' || bytes[i] == '\r' || bytes[i] == '\n')) i++;
+  return i < n && bytes[i] == '{';
+}
+
+static ij_status open_file(ij_tok *t, const char *path, ij_err *err) {
+  char *bytes = NULL;
+  size_t n = 0;
+  ij_status status = ij__os_read_file(path, MAX_FILE_BYTES, &bytes, &n, err);
+  if (status != IJ_OK) return status;
+  status = starts_with_brace(bytes, n) ? ij__tok_read_json(t, bytes, n, path, err) : ij__tok_read_ranks(t, bytes, n, path, err);
+  ij__free(bytes);
+  if (status == IJ_OK) status = ij__tok_finish_specials(t, path, err);
+  return status;
+}
+
+/* The only *.tiktoken file of a folder, as a path from ij__alloc in *out. */
+static ij_status find_tiktoken(const char *folder, char **out, ij_err *err) {
+  char **names = NULL;
+  int n = 0;
+  ij_status status = ij__os_list_dir(folder, ".tiktoken", &names, &n, err);
+  if (status != IJ_OK) return status;
+  if (n == 0) {
+    status = ij__fail(err, IJ_E_IO, folder, "no tokenizer.json, tiktoken/tokenizer.model, tokenizer.model or *.tiktoken in this folder");
+  } else if (n > 1) {
+    status = ij__fail(err, IJ_E_FORMAT, folder, "%d files end in .tiktoken, among them %s and %s: name one of them", n, names[0], names[1]);
+  } else {
+    *out = ij__os_join(folder, names[0]);
+    if (!*out) status = ij__fail_nomem(err, folder, 0);
+  }
+  ij__os_free_names(names, n);
+  return status;
+}
+
+static ij_status find_in_folder(const char *folder, char **out, ij_err *err) {
+  static const char *const usual[] = {"tokenizer.json", "tiktoken/tokenizer.model", "tokenizer.model"};
+  for (size_t i = 0; i < IJ_COUNT_OF(usual); i++) {
+    char *path = ij__os_join(folder, usual[i]);
+    if (!path) return ij__fail_nomem(err, folder, 0);
+    if (ij__os_is_file(path)) {
+      *out = path;
+      return IJ_OK;
+    }
+    ij__free(path);
+  }
+  return find_tiktoken(folder, out, err);
+}
+
+ij_status ij__tok_open(ij_tok **out, const char *path, ij_err *err) {
+  *out = NULL;
+  char *inside = NULL;
+  if (ij__os_is_dir(path)) {
+    ij_status status = find_in_folder(path, &inside, err);
+    if (status != IJ_OK) return status;
+  }
+  ij_tok *t = ij__alloc_zero(1, sizeof *t);
+  ij_status status = t ? open_file(t, inside ? inside : path, err) : ij__fail_nomem(err, path, sizeof *t);
+  ij__free(inside);
+  if (status != IJ_OK) ij__tok_close(&t);
+  *out = t;
+  return status;
+}
+
+void ij__tok_close(ij_tok **t) {
+  if (!t || !*t) return;
+  ij__free((*t)->blob);
+  ij__free((*t)->entries);
+  ij__free((*t)->kinds);
+  ij__free((*t)->slots);
+  ij__free((*t)->pairs);
+  ij__free((*t)->whole);
+  ij__free((*t)->names);
+  ij__free(*t);
+  *t = NULL;
+}
+
+int32_t ij__tok_size(const ij_tok *t) { return (int32_t)t->n_ids; }
+
+bool ij__tok_bytes(const ij_tok *t, int32_t id, bool special_text, const char **bytes, size_t *n) {
+  *bytes = "";
+  *n = 0;
+  if (id < 0 || (uint32_t)id >= t->n_ids || t->kinds[id] == IJ_TOK_ABSENT) return false;
+  if (t->kinds[id] == IJ_TOK_SPECIAL && !special_text) return true;
+  *bytes = (const char *)t->blob + t->entries[id].offset;
+  *n = t->entries[id].len;
+  return true;
+}
+
+bool ij__tok_is_special(const ij_tok *t, int32_t id) { return id >= 0 && (uint32_t)id < t->n_ids && t->kinds[id] == IJ_TOK_SPECIAL; }

@@ -1,0 +1,245 @@
+/* tok_encode.c: text -> ids.
+ *
+ * A piece that is a token is emitted at once; otherwise neighbours are merged, lowest rank first, the leftmost of equals. Short pieces
+ * keep their parts in small arrays and search them for the next merge; long ones (text is hostile: a megabyte of one letter is
+ * one piece) use a linked list and a heap, so that the work stays within n log n. Both give the same ids.
+ */
+#include "core/alloc.h"
+#include "text/split.h"
+#include "text/tok_int.h"
+
+enum { SHORT_PIECE = 64 };
+
+typedef struct id_sink {
+  int32_t *ids;
+  size_t cap, n;
+} id_sink;
+
+static inline void emit(id_sink *sink, uint32_t id) {
+  if (sink->n < sink->cap) sink->ids[sink->n] = (int32_t)id;
+  sink->n++;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- short pieces */
+
+/* Parts k of the piece, and what part k and its right neighbour become; rank IJ_TOK_NONE when they do not merge. */
+typedef struct short_parts {
+  uint32_t id[SHORT_PIECE], rank[SHORT_PIECE], merged[SHORT_PIECE];
+  size_t n;
+} short_parts;
+
+static inline void rate_pair(const ij_tok *t, short_parts *s, size_t k) {
+  const ij_tok_pair *pair = k + 1 < s->n ? ij__tok_find_pair(t, s->id[k], s->id[k + 1]) : NULL;
+  s->rank[k] = pair ? pair->rank : IJ_TOK_NONE;
+  s->merged[k] = pair ? pair->id : 0;
+}
+
+static void remove_part(short_parts *s, size_t k) {
+  s->n--;
+  for (size_t i = k; i < s->n; i++) {
+    s->id[i] = s->id[i + 1];
+    s->rank[i] = s->rank[i + 1];
+    s->merged[i] = s->merged[i + 1];
+  }
+}
+
+static void merge_short(const ij_tok *t, const unsigned char *p, size_t n, short_parts *s) {
+  s->n = n;
+  for (size_t k = 0; k < n; k++) s->id[k] = t->byte_ids[p[k]];
+  for (size_t k = 0; k < n; k++) rate_pair(t, s, k);
+  for (;;) {
+    uint32_t best = IJ_TOK_NONE;
+    size_t at = 0;
+    for (size_t k = 0; k + 1 < s->n; k++) {
+      if (s->rank[k] < best) best = s->rank[k], at = k;
+    }
+    if (best == IJ_TOK_NONE) return;
+    s->id[at] = s->merged[at];
+    remove_part(s, at + 1);
+    rate_pair(t, s, at);
+    if (at > 0) rate_pair(t, s, at - 1);
+  }
+}
+
+/* ------------------------------------------------------------------------------------------------------------ long pieces */
+
+typedef struct long_part {
+  uint32_t id, prev, next, rank; /* rank of the pair with next; prev and next IJ_TOK_NONE at the ends */
+} long_part;
+
+/* The heap holds rank << 32 | position, so its order is the order of merging. An entry whose part has since got another rank is
+ * stale and skipped. Every merge takes out one entry and adds at most two: 2 n entries suffice. */
+typedef struct long_parts {
+  long_part *parts;
+  uint64_t *heap;
+  size_t n_heap, cap; /* cap: bytes of text that fit */
+} long_parts;
+
+#define DEAD_PART (IJ_TOK_NONE - 1) /* as rank: merged into its left neighbour */
+
+static void heap_sift_down(uint64_t *heap, size_t n, size_t i) {
+  uint64_t x = heap[i];
+  for (size_t child; (child = 2 * i + 1) < n; i = child) {
+    if (child + 1 < n && heap[child + 1] < heap[child]) child++;
+    if (x <= heap[child]) break;
+    heap[i] = heap[child];
+  }
+  heap[i] = x;
+}
+
+static void heap_push(long_parts *l, uint64_t x) {
+  size_t i = l->n_heap++;
+  for (size_t parent; i > 0 && l->heap[parent = (i - 1) / 2] > x; i = parent) l->heap[i] = l->heap[parent];
+  l->heap[i] = x;
+}
+
+static uint64_t heap_pop(long_parts *l) {
+  uint64_t top = l->heap[0];
+  l->heap[0] = l->heap[--l->n_heap];
+  if (l->n_heap) heap_sift_down(l->heap, l->n_heap, 0);
+  return top;
+}
+
+static void rate_part(const ij_tok *t, long_parts *l, uint32_t k) {
+  long_part *part = &l->parts[k];
+  const ij_tok_pair *pair = part->next == IJ_TOK_NONE ? NULL : ij__tok_find_pair(t, part->id, l->parts[part->next].id);
+  uint32_t rank = pair ? pair->rank : IJ_TOK_NONE;
+  part->rank = rank;
+  if (pair) heap_push(l, (uint64_t)rank << 32 | k);
+}
+
+static ij_status reserve_long(long_parts *l, size_t n, ij_err *err) {
+  if (n > UINT32_MAX / 2) return ij__fail(err, IJ_E_ARGUMENT, "", "one word of %zu bytes; words are limited to 2 GiB", n);
+  if (n <= l->cap) return IJ_OK;
+  ij__free(l->parts);
+  ij__free(l->heap);
+  l->parts = ij__alloc_array(n, sizeof *l->parts);
+  l->heap = ij__alloc_array(n, 2 * sizeof *l->heap);
+  l->cap = l->parts && l->heap ? n : 0;
+  return l->cap ? IJ_OK : ij__fail_nomem(err, "a very long word", n * (sizeof *l->parts + 2 * sizeof *l->heap));
+}
+
+static void merge_at(const ij_tok *t, long_parts *l, uint32_t k) {
+  long_part *part = &l->parts[k];
+  long_part *right = &l->parts[part->next];
+  part->id = ij__tok_find_pair(t, part->id, right->id)->id;
+  part->next = right->next;
+  right->rank = DEAD_PART;
+  if (part->next != IJ_TOK_NONE) l->parts[part->next].prev = k;
+  rate_part(t, l, k);
+  if (part->prev != IJ_TOK_NONE) rate_part(t, l, part->prev);
+}
+
+static ij_status merge_long(const ij_tok *t, const unsigned char *p, size_t n, long_parts *l, id_sink *sink, ij_err *err) {
+  ij_status status = reserve_long(l, n, err);
+  if (status != IJ_OK) return status;
+  uint32_t count = (uint32_t)n;
+  for (uint32_t k = 0; k < count; k++) {
+    l->parts[k] = (long_part){t->byte_ids[p[k]], k == 0 ? IJ_TOK_NONE : k - 1, k + 1 == count ? IJ_TOK_NONE : k + 1, 0};
+  }
+  l->n_heap = 0;
+  for (uint32_t k = 0; k < count; k++) rate_part(t, l, k);
+  while (l->n_heap) {
+    uint64_t top = heap_pop(l);
+    uint32_t k = (uint32_t)top;
+    if (l->parts[k].rank == (uint32_t)(top >> 32)) merge_at(t, l, k);
+  }
+  for (uint32_t k = 0; k != IJ_TOK_NONE; k = l->parts[k].next) emit(sink, l->parts[k].id);
+  return IJ_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ pieces */
+
+/* Whether merging the token's bytes builds the token. */
+static bool is_whole(const ij_tok *t, uint32_t id, const unsigned char *p, size_t n) {
+  if (!t->whole || n == 1) return true;
+  uint8_t known = atomic_load_explicit(&t->whole[id], memory_order_relaxed);
+  if (known == 0 && n <= SHORT_PIECE) {
+    short_parts s;
+    merge_short(t, p, n, &s);
+    known = s.n == 1 && s.id[0] == id ? 1 : 2;
+    atomic_store_explicit(&t->whole[id], known, memory_order_relaxed);
+  }
+  return known == 1; /* a very long token is merged each time */
+}
+
+static ij_status encode_piece(const ij_tok *t, const unsigned char *p, size_t n, const unsigned char *end, long_parts *l, id_sink *sink,
+                              ij_err *err) {
+  if (n <= t->max_len) {
+    uint64_t key = n <= 8 && end - p >= 8 ? ij__tok_load_fast(p, n) : ij__tok_key(p, n);
+    uint32_t id = ij__tok_find_keyed(t, p, n, key);
+    if (id != IJ_TOK_NONE && is_whole(t, id, p, n)) {
+      emit(sink, id);
+      return IJ_OK;
+    }
+  }
+  if (n > SHORT_PIECE) return merge_long(t, p, n, l, sink, err);
+  short_parts s;
+  merge_short(t, p, n, &s);
+  for (size_t k = 0; k < s.n; k++) emit(sink, s.id[k]);
+  return IJ_OK;
+}
+
+static ij_status encode_segment(const ij_tok *t, const unsigned char *p, const unsigned char *end, long_parts *l, id_sink *sink, ij_err *err) {
+  ij_status status = IJ_OK;
+  for (const unsigned char *next; status == IJ_OK && p < end; p = next) {
+    next = ij__split_next(p, end);
+    status = encode_piece(t, p, (size_t)(next - p), end, l, sink, err);
+  }
+  return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- specials */
+
+/* The first name in [low, high) whose byte at `depth` is at least c; they share all bytes before it. */
+static size_t lower_bound(const ij_tok_name *names, size_t low, size_t high, size_t depth, unsigned c) {
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    if ((unsigned char)names[mid].bytes[depth] < c) low = mid + 1;
+    else high = mid;
+  }
+  return low;
+}
+
+/* The longest name that stands at p: names are sorted, so each further byte narrows a range of them. NULL: none. */
+static const ij_tok_name *match_name(const ij_tok *t, const unsigned char *p, const unsigned char *end) {
+  const ij_tok_name *found = NULL;
+  size_t low = 0, high = t->n_names;
+  for (size_t depth = 0; low < high; depth++) {
+    if (t->names[low].len == depth) found = &t->names[low++]; /* a prefix of the others sorts before them */
+    if ((size_t)(end - p) <= depth) break;
+    low = lower_bound(t->names, low, high, depth, p[depth]);
+    high = lower_bound(t->names, low, high, depth, p[depth] + 1u);
+  }
+  return found;
+}
+
+static ij_status encode_parsed(const ij_tok *t, const unsigned char *p, const unsigned char *end, long_parts *l, id_sink *sink, ij_err *err) {
+  ij_status status = IJ_OK;
+  const unsigned char *segment = p;
+  while (p < end) {
+    const ij_tok_name *name = t->name_start[*p] ? match_name(t, p, end) : NULL;
+    if (!name) {
+      p++;
+      continue;
+    }
+    status = encode_segment(t, segment, p, l, sink, err);
+    if (status != IJ_OK) return status;
+    emit(sink, (uint32_t)name->id);
+    segment = p += name->len;
+  }
+  return encode_segment(t, segment, end, l, sink, err);
+}
+
+ij_status ij__tok_encode(const ij_tok *t, const char *bytes, size_t n, bool parse_special, int32_t *ids, size_t cap, size_t *n_ids,
+                         ij_err *err) {
+  const unsigned char *p = (const unsigned char *)bytes;
+  id_sink sink = {ids, ids ? cap : 0, 0};
+  long_parts l = {0};
+  ij_status status = IJ_OK;
+  if (n > 0) status = (parse_special ? encode_parsed : encode_segment)(t, p, p + n, &l, &sink, err);
+  ij__free(l.parts);
+  ij__free(l.heap);
+  *n_ids = status == IJ_OK ? sink.n : 0;
+  return status;
+}
