@@ -35,30 +35,27 @@ static void rel_bias(float *out, const float *r, const float *bank, int64_t ld, 
   lanes_store(out + 48, d);
 }
 
-/* x where key `first` + lane is in [k0, k1), else fill. */
-LANES_INLINE lanes visible(lanes x, float fill, int first, int k0, int k1) {
-  lanes index = lanes_index(), other = lanes_set(fill);
-  x = lanes_select(lanes_lt(index, lanes_set((float)(k1 - first))), x, other);
-  return lanes_select(lanes_lt(index, lanes_set((float)(k0 - first))), other, x);
-}
-
 static void attn_probs(float *s, const float *bias, float inv_d, float tau, int k0, int k1, float *max, float *sum) {
-  lanes t[BLOCK_LANES], factor = lanes_set(inv_d), temperature = lanes_set(tau), largest = lanes_set(-INFINITY);
+  lanes t[BLOCK_LANES], factor = lanes_set(inv_d), temperature = lanes_set(tau);
+  lanes hidden = lanes_set(-INFINITY), largest = hidden, total = lanes_zero();
+  lanes_mask visible[BLOCK_LANES];
   LANES_UNROLL
   for (int b = 0; b < BLOCK_LANES; b++) {
     lanes x = lanes_mul(lanes_load(s + 16 * b), factor);
     if (bias) x = lanes_add(x, lanes_load(bias + 16 * b));
-    t[b] = visible(lanes_mul(x, temperature), -INFINITY, 16 * b, k0, k1);
+    visible[b] = lanes_in_range(16 * b, k0, k1);
+    t[b] = lanes_select(visible[b], lanes_mul(x, temperature), hidden);
     largest = lanes_max(largest, t[b]);
   }
-  *max = lanes_fold_max(largest) + 0.0f; /* -0 becomes +0, so that order cannot matter */
-  lanes shift = lanes_set(*max), total = lanes_zero();
+  float m = lanes_fold_max(largest) + 0.0f; /* -0 becomes +0, so that order cannot matter */
+  lanes shift = lanes_set(m);
   LANES_UNROLL
   for (int b = 0; b < BLOCK_LANES; b++) {
-    t[b] = visible(lanes_exp(lanes_sub(t[b], shift)), 0.0f, 16 * b, k0, k1);
+    t[b] = lanes_select(visible[b], lanes_exp(lanes_sub(t[b], shift)), lanes_zero());
     total = lanes_add(total, t[b]);
     lanes_store(s + 16 * b, t[b]);
   }
+  *max = m;
   *sum = lanes_fold(total);
 }
 
@@ -84,7 +81,7 @@ LANES_INLINE void pv_tile(const pv_args *m, const int n_q, const int n_col, int 
     for (int q = 0; q < n_q; q++) prob[q] = lanes_set(p[q * m->ldp]);
     LANES_UNROLL
     for (int c = 0; c < n_col; c++) {
-      lanes x = lanes_load(v + 16 * c);
+      lanes x = lanes_hold(lanes_load(v + 16 * c));
       LANES_UNROLL
       for (int q = 0; q < n_q; q++) acc[q][c] = lanes_fma(prob[q], x, acc[q][c]);
     }

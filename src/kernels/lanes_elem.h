@@ -98,7 +98,18 @@ static void swiglu(float *y, const float *g, const float *u, int64_t n) {
 }
 
 static void short_conv(float *y, const float *const *u, const float *w, int n_tap, int64_t n) {
-  for (int64_t c = 0; c < n; c += 16) {
+  int64_t c = 0;
+  for (; c + 32 <= n; c += 32) {
+    lanes a = lanes_load(u[n_tap - 1] + c), b = lanes_load(u[n_tap - 1] + c + 16);
+    for (int j = 0; j < n_tap; j++) {
+      const float *tap = w + j * n + c, *in = u[j] + c;
+      a = lanes_fma(lanes_load(tap), lanes_load(in), a);
+      b = lanes_fma(lanes_load(tap + 16), lanes_load(in + 16), b);
+    }
+    lanes_store(y + c, a);
+    lanes_store(y + c + 16, b);
+  }
+  for (; c < n; c += 16) {
     lanes acc = lanes_load_n(u[n_tap - 1] + c, n - c);
     for (int j = 0; j < n_tap; j++) acc = lanes_fma(lanes_load_n(w + j * n + c, n - c), lanes_load_n(u[j] + c, n - c), acc);
     lanes_store_n(y + c, acc, n - c);

@@ -43,6 +43,9 @@ static inline void lanes_store(float *p, lanes v) {
   vst1q_f32(p + 12, v.d);
 }
 
+/* The same value. Here it is in a register anyway: only AVX-512 must be told. */
+static inline lanes lanes_hold(lanes v) { return v; }
+
 /* The first min(n, 16) values, n >= 1; the other lanes are +0, and no memory behind them is touched. */
 static inline lanes lanes_load_n(const float *p, int64_t n) {
   if (n >= 16) return lanes_load(p);
@@ -101,9 +104,17 @@ static inline bool lanes_all_finite(lanes v) {
   return vminvq_u32(vandq_u32(vandq_u32(m.a, m.b), vandq_u32(m.c, m.d))) != 0;
 }
 
-static inline lanes lanes_index(void) {
-  static const float index[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  return lanes_load(index);
+/* Four lanes, all ones where first + lane is in [k0, k1). */
+static inline uint32x4_t lanes_in_range_4(int first, int k0, int k1) {
+  static const int32_t numbers[4] = {0, 1, 2, 3};
+  int32x4_t lane = vld1q_s32(numbers);
+  return vbicq_u32(vcltq_s32(lane, vdupq_n_s32(k1 - first)), vcltq_s32(lane, vdupq_n_s32(k0 - first)));
+}
+
+/* Lanes whose number plus `first` is in [k0, k1), 0 <= k0 < k1 <= 64. */
+static inline lanes_mask lanes_in_range(int first, int k0, int k1) {
+  return (lanes_mask){lanes_in_range_4(first, k0, k1), lanes_in_range_4(first + 4, k0, k1), lanes_in_range_4(first + 8, k0, k1),
+                      lanes_in_range_4(first + 12, k0, k1)};
 }
 
 /* fold16 of kernels.h. */

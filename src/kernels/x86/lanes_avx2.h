@@ -35,6 +35,9 @@ static inline void lanes_store(float *p, lanes v) {
   _mm256_storeu_ps(p + 8, v.b);
 }
 
+/* The same value. AVX-512 holds it in a register; with sixteen registers, loading it at each use is the faster way. */
+static inline lanes lanes_hold(lanes v) { return v; }
+
 /* All ones in lane j of eight where first + j < n. */
 static inline __m256i lanes_tail_mask(int64_t n, int first) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n - first), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -102,8 +105,17 @@ static inline bool lanes_all_finite(lanes v) {
   return _mm256_movemask_ps(_mm256_and_ps(finite.a, finite.b)) == 0xff;
 }
 
-static inline lanes lanes_index(void) {
-  return lanes_of(_mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7), _mm256_setr_ps(8, 9, 10, 11, 12, 13, 14, 15));
+/* Eight lanes, all ones where first + lane is in [k0, k1). */
+static inline __m256 lanes_in_range_8(int first, int k0, int k1) {
+  __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  __m256i before_k1 = _mm256_cmpgt_epi32(_mm256_set1_epi32(k1 - first), lane);
+  __m256i before_k0 = _mm256_cmpgt_epi32(_mm256_set1_epi32(k0 - first), lane);
+  return _mm256_castsi256_ps(_mm256_andnot_si256(before_k0, before_k1));
+}
+
+/* Lanes whose number plus `first` is in [k0, k1), 0 <= k0 < k1 <= 64. */
+static inline lanes_mask lanes_in_range(int first, int k0, int k1) {
+  return lanes_of(lanes_in_range_8(first, k0, k1), lanes_in_range_8(first + 8, k0, k1));
 }
 
 /* fold16 of kernels.h. */

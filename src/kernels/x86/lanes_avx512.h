@@ -23,6 +23,12 @@ static inline lanes lanes_set_bits(uint32_t x) { return _mm512_castsi512_ps(_mm5
 static inline lanes lanes_load(const float *p) { return _mm512_loadu_ps(p); }
 static inline void lanes_store(float *p, lanes v) { _mm512_storeu_ps(p, v); }
 
+/* The same value, held in a register: else gcc folds the load of a value into each of its uses and loads it several times. */
+static inline lanes lanes_hold(lanes v) {
+  __asm__("" : "+v"(v));
+  return v;
+}
+
 /* The first min(n, 16) values, n >= 1; the other lanes are +0, and no memory behind them is touched. */
 static inline lanes lanes_load_n(const float *p, int64_t n) {
   return n >= 16 ? lanes_load(p) : _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
@@ -61,8 +67,10 @@ static inline lanes lanes_select(lanes_mask m, lanes yes, lanes no) { return _mm
 
 static inline bool lanes_all_finite(lanes v) { return _mm512_fpclass_ps_mask(v, 0x01 | 0x08 | 0x10 | 0x80) == 0; }
 
-static inline lanes lanes_index(void) {
-  return _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+/* Lanes whose number plus `first` is in [k0, k1), 0 <= k0 < k1 <= 64. */
+static inline lanes_mask lanes_in_range(int first, int k0, int k1) {
+  uint64_t keys = (~UINT64_C(0) >> (64 - k1)) & (~UINT64_C(0) << k0);
+  return (lanes_mask)(keys >> first);
 }
 
 /* fold16 of kernels.h. */
