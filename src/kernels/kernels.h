@@ -65,7 +65,7 @@ typedef struct ij_kernels {
   void (*rel_bias)(float *out, const float *r, const float *bank, int64_t ld, int d_rel);
   /* s holds IJ_ATTN_BLOCK raw dots; keys [k0, k1) are visible, 0 <= k0 < k1 <= IJ_ATTN_BLOCK. Score: t = s * inv_d; if bias, t = t +
    * bias; t = t * tau. *max = largest visible score, a zero as +0; s[i] = exp(t - *max) where visible, else +0; *sum = sum16(s).
-   * Scores and bias outside [k0, k1) may hold anything. */
+   * Scores and bias outside [k0, k1) may hold anything. A NaN inside makes *sum NaN; *max and s are then unspecified. */
   void (*attn_probs)(float *s, const float *bias, float inv_d, float tau, int k0, int k1, float *max, float *sum);
   /* o[q * ldo + c] = acc, acc = +0, for i = k0 .. k1-1: acc = fma(p[q * ldp + i], v[i * ldv + c], acc); q in [0, n_q), c in [0, d) */
   void (*attn_pv)(float *o, int64_t ldo, const float *p, int64_t ldp, const float *v, int64_t ldv, int n_q, int k0, int k1, int d);

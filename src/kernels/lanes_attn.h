@@ -116,9 +116,9 @@ LANES_INLINE void pv_rows(const pv_args *m, const int n_q, int q0, int d) {
 static void attn_pv(float *o, int64_t ldo, const float *p, int64_t ldp, const float *v, int64_t ldv, int n_q, int k0, int k1, int d) {
   pv_args m = {.o = o, .p = p, .v = v, .ldo = ldo, .ldp = ldp, .ldv = ldv, .k0 = k0, .k1 = k1};
   int q = 0;
-  for (; q + 3 <= n_q; q += 3) pv_rows(&m, 3, q, d);
-  if (n_q - q == 2) pv_rows(&m, 2, q, d);
-  if (n_q - q == 1) pv_rows(&m, 1, q, d);
+  for (; n_q - q == 3 || n_q - q > 4; q += 3) pv_rows(&m, 3, q, d); /* four are better as two and two than as three and one */
+  for (; n_q - q >= 2; q += 2) pv_rows(&m, 2, q, d);
+  if (q < n_q) pv_rows(&m, 1, q, d);
 }
 
 static void lanes_fill_attn(ij_kernels *k) {

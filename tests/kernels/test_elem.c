@@ -200,21 +200,22 @@ static void short_conv(void) {
 /* Stored types: every 16-bit pattern widened, and floats of every kind narrowed, compared as bytes. */
 static void check_convert(ij_dtype t, int64_t n, int kind) {
   input x = make_input(n, 1, kind);
-  uint16_t *h = malloc((size_t)n * sizeof *h), *h_want = malloc((size_t)(n + GUARD) * sizeof *h), *h_got = malloc((size_t)(n + GUARD) * sizeof *h);
+  size_t n_guarded = (size_t)(n + GUARD) * sizeof(uint16_t);
+  uint16_t *h = malloc((size_t)n * sizeof *h), *h_want = malloc(n_guarded), *h_got = malloc(n_guarded);
   output want = make_output(n, 3, NULL);
   const ij_kernels *scalar = ij__kernels_get(IJ_LEVEL_SCALAR);
   if (!h || !h_want || !h_got) abort();
   for (int64_t i = 0; i < n; i++) h[i] = (uint16_t)(test_random(&seed) >> 48);
-  memset(h_want, 0x5a, (size_t)(n + GUARD) * sizeof *h);
+  memset(h_want, 0x5a, n_guarded);
   scalar->widen[t](want.p, h, n);
   scalar->narrow[t](h_want, x.p, n);
   for (int i = 0; i < n_level; i++) {
     output got = make_output(n, 3, NULL);
     levels[i]->widen[t](got.p, h, n);
     compare(ij__dtype_name(t), levels[i], &got, &want, n, kind);
-    memset(h_got, 0x5a, (size_t)(n + GUARD) * sizeof *h);
+    memset(h_got, 0x5a, n_guarded);
     levels[i]->narrow[t](h_got, x.p, n);
-    if (memcmp(h_got, h_want, (size_t)(n + GUARD) * sizeof *h) != 0) {
+    if (memcmp(h_got, h_want, n_guarded) != 0) {
       TEST_FAIL("narrow to %s, level %s, n %lld, kind %d differs", ij__dtype_name(t), ij__level_name(levels[i]->level), (long long)n, kind);
     }
     free(got.base);
@@ -296,6 +297,20 @@ static void attn_probs(void) {
   }
 }
 
+/* A broken score must reach the result, whatever it does to the largest. */
+static void nan_reaches_the_sum(void) {
+  for (int level = 0; level <= n_level; level++) {
+    const ij_kernels *k = level < n_level ? levels[level] : ij__kernels_get(IJ_LEVEL_SCALAR);
+    for (int i = 3; i < 60; i++) {
+      float s[IJ_ATTN_BLOCK], max, sum;
+      for (int j = 0; j < IJ_ATTN_BLOCK; j++) s[j] = draw(PLAIN);
+      s[i] = i % 2 ? NAN : INFINITY;
+      k->attn_probs(s, NULL, 1.0f, 1.0f, 3, 60, &max, &sum);
+      CHECK(isnan(sum));
+    }
+  }
+}
+
 static void check_pv(int n_q, int d, int kind) {
   int k0 = (int)(test_random(&seed) % IJ_ATTN_BLOCK), k1 = k0 + 1 + (int)(test_random(&seed) % (uint64_t)(IJ_ATTN_BLOCK - k0));
   int64_t ldp = IJ_ATTN_BLOCK + 1, ldv = d + 3, ldo = d + 2;
@@ -339,6 +354,7 @@ int main(void) {
   RUN(conversions);
   RUN(rel_bias);
   RUN(attn_probs);
+  RUN(nan_reaches_the_sum);
   RUN(attn_pv);
   return test_report();
 }
