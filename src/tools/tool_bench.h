@@ -1,0 +1,54 @@
+/* tool_bench.h: how fast a model runs here, as shares of what this machine can do.
+ *
+ * The machine's read bandwidth and multiply-add peak are measured right before and right after every timed stretch, and each
+ * stretch is divided by the mean of its two neighbours: on shared machines the share is steady where the speed is not.
+ */
+#ifndef IJ_TOOLS_TOOL_BENCH_H
+#define IJ_TOOLS_TOOL_BENCH_H
+
+#include "core/base.h"
+#include "inkjet.h"
+
+#define IJ_BENCH_MAX_DEPTHS 16
+
+typedef struct ij_bench_options {
+  const char *path;
+  ij_model_options model;    /* its progress callback is not used */
+  ij_kv_type kv_type;
+  int64_t n_ctx;             /* 0: what the measurements need */
+  int64_t n_prompt, n_gen;   /* >= 1 */
+  const int64_t *depths;     /* rising */
+  int n_depths;              /* at most IJ_BENCH_MAX_DEPTHS */
+  int n_repeat;              /* >= 1 */
+  /* Called often with what is being done; false cancels. May be NULL. */
+  bool (*progress)(void *user, const char *what, double fraction);
+  void (*note)(void *user, const char *line); /* one line per repetition; may be NULL */
+  void *user;
+} ij_bench_options;
+
+typedef struct ij_bench_stat {
+  double median, min, max;
+} ij_bench_stat;
+
+typedef struct ij_bench_decode {
+  int64_t depth;             /* positions before the first decoded token */
+  double weight_bytes, kv_bytes; /* read for one token, on average */
+  ij_bench_stat tokens_per_s;
+  ij_bench_stat share_weights, share; /* of the read bandwidth: weights alone, and with keys and values */
+} ij_bench_decode;
+
+typedef struct ij_bench_result {
+  ij_model_info info;
+  char level[16];
+  ij_bench_stat read_bytes_per_s, fma_per_s;
+  ij_bench_stat first_token_s; /* from opening the warm file to the first id of a one-token prompt */
+  double prefill_fma;          /* multiply-adds the prefill needs */
+  ij_bench_stat prefill_tokens_per_s, prefill_share;
+  ij_bench_decode decode;      /* after the prompt */
+  ij_bench_decode at_depth[IJ_BENCH_MAX_DEPTHS];
+  int n_depths;
+} ij_bench_result;
+
+ij_status ij__bench_run(ij_bench_result *out, const ij_bench_options *options, ij_err *err);
+
+#endif
