@@ -1,0 +1,100 @@
+/* cli.h: what the commands share: exit codes, output that notices failure, messages, interruption, progress, opening and input.
+ *
+ * Results go to standard output through out_*, which remembers the first write error; everything else goes to standard error
+ * through say_*, which never lets control characters from a file reach the terminal.
+ */
+#ifndef IJ_CLI_CLI_H
+#define IJ_CLI_CLI_H
+
+#include "cli/args.h"
+#include "core/base.h"
+#include "inkjet.h"
+
+/* The exit codes of every command; also in the help and the manual. X(identifier, value, meaning) */
+#define CLI_EXIT_LIST(X)                                        \
+  X(OK, 0, "success")                                           \
+  X(FAILED, 1, "the work failed, or a comparison is outside its bound") \
+  X(MISUSE, 2, "the command line is wrong")                     \
+  X(BAD_INPUT, 3, "an input file is unreadable, malformed or unsupported") \
+  X(INTERRUPTED, 130, "interrupted (Ctrl-C)")
+
+typedef enum cli_exit {
+#define CLI_EXIT_ENUM(id, value, text) CLI_EXIT_##id = value,
+  CLI_EXIT_LIST(CLI_EXIT_ENUM)
+#undef CLI_EXIT_ENUM
+} cli_exit;
+
+/* ---- standard output (out.c) */
+void out_bytes(const void *bytes, size_t n);
+void out_text(const char *s);
+void out_printf(const char *fmt, ...) IJ_PRINTF(1, 2);
+bool out_flush(void);            /* false once anything could not be written */
+int out_finish(int exit_code);   /* at the end: reports a failed write and turns success into CLI_EXIT_FAILED */
+
+/* JSON, one value per program run, commas and escapes taken care of; bytes that are not UTF-8 become U+FFFD. */
+void json_open(char bracket);    /* '{' or '[' */
+void json_close(void);
+void json_key(const char *key);
+/* A string, at once or in parts. True when the bytes were valid UTF-8 and nothing had to be replaced. */
+bool json_string(const char *bytes, size_t n);
+void json_string_begin(void);
+void json_string_add(const char *bytes, size_t n);
+bool json_string_end(void);
+void json_text(const char *s);   /* NULL gives null */
+void json_int(int64_t v);
+void json_real(double v);        /* not finite gives null */
+void json_bool(bool v);
+void json_end(void);             /* the closing newline */
+
+/* ---- standard error (say.c) */
+void say(const char *fmt, ...) IJ_PRINTF(1, 2);           /* "inkjet: ..." */
+void say_plain(const char *fmt, ...) IJ_PRINTF(1, 2);     /* no prefix */
+int say_misuse(const cli_args *args, const char *fmt, ...) IJ_PRINTF(2, 3); /* with a pointer to the help; CLI_EXIT_MISUSE */
+/* Prints the error and gives its exit code. */
+int say_failed(const ij_err *err);        /* an error of the work itself */
+int say_nomem(const char *what, size_t n_bytes); /* CLI_EXIT_FAILED */
+int say_bad_input(const ij_err *err);     /* an error while opening an input: file trouble is CLI_EXIT_BAD_INPUT */
+
+/* ---- interruption (signals.c) */
+void interrupt_install(void);             /* first Ctrl-C: interrupted() turns true; second: the process dies */
+bool interrupted(void);
+/* A folder and its files, removed if the second Ctrl-C comes: path must stay valid; NULL clears. */
+void interrupt_remove_on_kill(const char *const *files, int n_files, const char *folder);
+
+/* ---- progress (progress.c): a bar on a terminal once the work has taken half a second; otherwise silence */
+void progress_begin(const char *what);
+void progress_update(double fraction);    /* in [0, 1] */
+void progress_end(void);
+
+/* ---- opening and input (input.c). Each returns an exit code and has said what was wrong. */
+int open_model(const cli_args *args, const char *path, bool tokenizer, int max_batch, ij_model **out);
+int open_tokenizer(const cli_args *args, ij_tokenizer **out);  /* from --tokenizer, else beside -m */
+int open_named_tokenizer(const char *path, ij_tokenizer **out);
+int model_path(const cli_args *args, const char **path);       /* -m, or why there is none */
+ij_kv_type kv_type(const cli_args *args);
+
+/* A whole file; "-" is standard input. Free with ij__free. */
+int read_input(const char *path, char **bytes, size_t *n);
+int encode_text(const ij_tokenizer *tokenizer, const char *bytes, size_t n, bool special, int32_t **ids, size_t *n_ids);
+
+/* Exactly one prompt, and options that go with it: checked before anything is opened. */
+int check_prompt_options(const cli_args *args);
+
+/* The ids that -p, TEXT, -f or --ids stand for; at least one id. */
+int read_prompt(const cli_args *args, const ij_tokenizer *tokenizer, int32_t **ids, size_t *n_ids);
+
+/* Evaluates in pieces, so that the bar moves and Ctrl-C works. */
+int eval_chunked(ij_session *session, const int32_t *ids, int64_t n, const char *what);
+
+/* ---- the commands, one file each */
+int cmd_run(const cli_args *args);
+int cmd_logits(const cli_args *args);
+int cmd_tokenize(const cli_args *args);
+int cmd_detokenize(const cli_args *args);
+int cmd_info(const cli_args *args);
+int cmd_bench(const cli_args *args);
+int cmd_help(const cli_args *args);
+int cmd_man(const cli_args *args);
+int cmd_completion(const cli_args *args);
+
+#endif

@@ -1,0 +1,218 @@
+/* cmd_bench.c: `inkjet bench`: the measurements of tools/tool_bench.c, and the synthetic checkpoint they may run on. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "core/alloc.h"
+#include "core/os.h"
+#include "core/status.h"
+#include "tools/tool_bench.h"
+#include "tools/tool_synth.h"
+
+static bool on_write_progress(void *user, double fraction) {
+  (void)user;
+  progress_update(fraction);
+  return !interrupted();
+}
+
+/* A change of subject starts a new bar. */
+static bool on_bench_progress(void *user, const char *what, double fraction) {
+  const char **shown = user;
+  if (*shown != what) {
+    if (*shown) progress_end();
+    progress_begin(what);
+    *shown = what;
+  }
+  progress_update(fraction);
+  return !interrupted();
+}
+
+static void on_note(void *user, const char *line) {
+  const char **shown = user;
+  progress_end();
+  *shown = NULL;
+  say_plain("%s", line);
+}
+
+/* ------------------------------------------------------------------------------------------------- synthetic checkpoint */
+
+typedef struct synthetic {
+  char *folder;  /* owned */
+  char **files;  /* what to delete at the end; NULL when kept */
+  int n_files;
+} synthetic;
+
+static int make_temporary_folder(synthetic *s, ij_synth_size size) {
+  const char *base = getenv("TMPDIR");
+  ij_err err = {0};
+  s->folder = ij__os_join(base && *base ? base : "/tmp", "inkjet-bench-XXXXXX");
+  if (!s->folder) return say_nomem("a path", 64);
+  if (!mkdtemp(s->folder)) {
+    ij__fail_errno(&err, errno, s->folder, "cannot create a temporary folder");
+    ij__free(s->folder);
+    s->folder = NULL;
+    return say_failed(&err);
+  }
+  s->files = ij__synth_files(size, s->folder, &s->n_files);
+  if (!s->files) {
+    rmdir(s->folder);
+    return say_nomem("a list of files", 4096);
+  }
+  interrupt_remove_on_kill((const char *const *)s->files, s->n_files, s->folder);
+  return CLI_EXIT_OK;
+}
+
+static int make_synthetic(const cli_args *a, synthetic *s) {
+  ij_synth_size size = (ij_synth_size)a->v[OPT_SYNTHETIC].i;
+  ij_err err = {0};
+  if (a->v[OPT_KEEP].set) {
+    s->folder = ij__strdup(a->v[OPT_KEEP].text);
+    if (!s->folder) return say_nomem("a path", 64);
+  } else {
+    int rc = make_temporary_folder(s, size);
+    if (rc != CLI_EXIT_OK) return rc;
+  }
+  double start = ij__os_seconds();
+  progress_begin("writing the synthetic checkpoint");
+  ij_status status = ij__synth_write(size, s->folder, on_write_progress, NULL, &err);
+  progress_end();
+  if (status != IJ_OK) return say_failed(&err);
+  if (a->v[OPT_VERBOSE].set) say_plain("synthetic checkpoint: %s, ready after %.1f s", s->folder, ij__os_seconds() - start);
+  return CLI_EXIT_OK;
+}
+
+static void drop_synthetic(synthetic *s) {
+  if (s->files) {
+    for (int i = 0; i < s->n_files; i++) unlink(s->files[i]);
+    rmdir(s->folder);
+    interrupt_remove_on_kill(NULL, 0, NULL);
+    ij__synth_free_files(s->files, s->n_files);
+  }
+  ij__free(s->folder);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ results */
+
+static void print_decode(const ij_bench_decode *d) {
+  out_printf("decode       %8.2f tokens/s after %lld positions; %.2f GB of weights and %.3f GB of keys and values per token:\n"
+             "             %.1f %% of the read bandwidth (weights alone %.1f %%)\n",
+             d->tokens_per_s.median, (long long)d->depth, d->weight_bytes / 1e9, d->kv_bytes / 1e9, d->share.median * 100,
+             d->share_weights.median * 100);
+}
+
+static void print_text(const ij_bench_result *r, int64_t n_prompt) {
+  out_printf("model        %.2f G parameters, %.2f G active; %.2f GB of weights, %.2f GB read per token\n", (double)r->info.n_params / 1e9,
+             (double)r->info.n_params_active / 1e9, (double)r->info.weight_bytes / 1e9, (double)r->info.active_bytes / 1e9);
+  out_printf("machine      %d threads, %s; reads %.1f GB/s (%.1f to %.1f), %.1f G multiply-adds/s (%.1f to %.1f)\n", r->info.n_threads, r->level,
+             r->read_bytes_per_s.median / 1e9, r->read_bytes_per_s.min / 1e9, r->read_bytes_per_s.max / 1e9, r->fma_per_s.median / 1e9,
+             r->fma_per_s.min / 1e9, r->fma_per_s.max / 1e9);
+  out_printf("first token  %8.3f s from opening the warm file, prompt of one token (%.3f to %.3f)\n", r->first_token_s.median,
+             r->first_token_s.min, r->first_token_s.max);
+  out_printf("prefill      %8.2f tokens/s for %lld tokens, %.2f G multiply-adds per token:\n             %.1f %% of the peak\n",
+             r->prefill_tokens_per_s.median, (long long)n_prompt, r->prefill_fma / (double)n_prompt / 1e9, r->prefill_share.median * 100);
+  print_decode(&r->decode);
+  for (int i = 0; i < r->n_depths; i++) print_decode(&r->at_depth[i]);
+  for (int i = 1; i < r->n_depths; i++) {
+    out_printf("depth        %lld positions keep %.1f %% of the decode speed at %lld\n", (long long)r->at_depth[i].depth,
+               r->at_depth[i].tokens_per_s.median / r->at_depth[0].tokens_per_s.median * 100, (long long)r->at_depth[0].depth);
+  }
+}
+
+static void json_stat(const char *key, const ij_bench_stat *s) {
+  json_key(key);
+  json_open('{');
+  json_key("median");
+  json_real(s->median);
+  json_key("min");
+  json_real(s->min);
+  json_key("max");
+  json_real(s->max);
+  json_close();
+}
+
+static void json_decode(const ij_bench_decode *d) {
+  json_open('{');
+  json_key("depth");
+  json_int(d->depth);
+  json_key("weight_bytes");
+  json_real(d->weight_bytes);
+  json_key("kv_bytes");
+  json_real(d->kv_bytes);
+  json_stat("tokens_per_s", &d->tokens_per_s);
+  json_stat("share_of_read", &d->share);
+  json_stat("share_of_read_weights_alone", &d->share_weights);
+  json_close();
+}
+
+static void print_json(const ij_bench_result *r, int64_t n_prompt) {
+  json_open('{');
+  json_key("version");
+  json_text(ij_version());
+  json_key("n_threads");
+  json_int(r->info.n_threads);
+  json_key("level");
+  json_text(r->level);
+  json_key("n_params");
+  json_int(r->info.n_params);
+  json_key("n_params_active");
+  json_int(r->info.n_params_active);
+  json_key("active_bytes");
+  json_int((int64_t)r->info.active_bytes);
+  json_stat("read_bytes_per_s", &r->read_bytes_per_s);
+  json_stat("fma_per_s", &r->fma_per_s);
+  json_stat("first_token_s", &r->first_token_s);
+  json_key("prefill");
+  json_open('{');
+  json_key("n_tokens");
+  json_int(n_prompt);
+  json_key("fma");
+  json_real(r->prefill_fma);
+  json_stat("tokens_per_s", &r->prefill_tokens_per_s);
+  json_stat("share_of_fma", &r->prefill_share);
+  json_close();
+  json_key("decode");
+  json_decode(&r->decode);
+  json_key("decode_at_depth");
+  json_open('[');
+  for (int i = 0; i < r->n_depths; i++) json_decode(&r->at_depth[i]);
+  json_close();
+  json_close();
+  json_end();
+}
+
+static int run_bench(const cli_args *a, const char *path) {
+  const char *shown = NULL;
+  ij_err err = {0};
+  ij_bench_options o = {.path = path, .model = ij_model_options_default(), .kv_type = kv_type(a), .n_ctx = a->v[OPT_CTX].i,
+                        .n_prompt = a->v[OPT_PROMPT_LEN].i, .n_gen = a->v[OPT_GEN].i, .depths = a->v[OPT_DEPTH].ints,
+                        .n_depths = (int)a->v[OPT_DEPTH].n, .n_repeat = (int)a->v[OPT_REPEAT].i, .progress = on_bench_progress, .user = &shown};
+  o.model.n_threads = (int)a->v[OPT_THREADS].i;
+  o.model.cpu_mask = a->v[OPT_CPU_MASK].text;
+  if (a->v[OPT_VERBOSE].set) o.note = on_note;
+  ij_bench_result r;
+  ij_status s = ij__bench_run(&r, &o, &err);
+  progress_end();
+  if (s != IJ_OK) return say_bad_input(&err);
+  if (a->v[OPT_JSON].set) {
+    print_json(&r, o.n_prompt);
+  } else {
+    print_text(&r, o.n_prompt);
+  }
+  return CLI_EXIT_OK;
+}
+
+int cmd_bench(const cli_args *args) {
+  const bool given = args->v[OPT_SYNTHETIC].set;
+  if (given && args->v[OPT_MODEL].set) return say_misuse(args, "-m and --synthetic both name a model: give one of them");
+  if (!given && args->v[OPT_KEEP].set) return say_misuse(args, "--keep is about the model of --synthetic, which is not given");
+  if (!given && !args->v[OPT_MODEL].set) return say_misuse(args, "no model is given: pass -m PATH or --synthetic SIZE");
+  if (args->v[OPT_DEPTH].n > IJ_BENCH_MAX_DEPTHS) return say_misuse(args, "--depth: at most %d depths are accepted", IJ_BENCH_MAX_DEPTHS);
+  synthetic s = {0};
+  int rc = given ? make_synthetic(args, &s) : CLI_EXIT_OK;
+  if (rc == CLI_EXIT_OK) rc = run_bench(args, given ? s.folder : args->v[OPT_MODEL].text);
+  drop_synthetic(&s);
+  return rc;
+}

@@ -1,0 +1,294 @@
+/* cmd_info.c: `inkjet info`: what a checkpoint is and what it costs to run. Only the header and the public API are asked. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "core/os.h"
+#include "core/status.h"
+
+/* Classes of tensors: the first row whose text occurs in the name. */
+static const struct {
+  const char *text, *label;
+} classes[] = {
+    {"model.mtp.", "multi-token prediction"}, {"model.audio", "audio tower"}, {"model.vis", "vision tower"}, {"unembed", "unembedding"},
+    {"embed_norm", "norms"}, {"embed", "embedding"}, {"sconv", "short convolutions"}, {"norm", "norms"},
+    {"shared_experts", "shared experts"}, {".experts.", "routed experts"}, {".gate.", "router"}, {".attn.", "attention"},
+    {".mlp.", "dense MLP"}, {"", "other"}};
+
+static const char *const kv_names[] = {"bf16", "f16", "f32"}; /* the order of ij_kv_type */
+
+/* One line of the summary: a class in one storage type. */
+typedef struct format_row {
+  const char *label;
+  char dtype[16];
+  int n_tensors;
+  int64_t n_values;
+  size_t n_bytes;
+} format_row;
+
+enum { MAX_ROWS = 64 };
+
+typedef struct info {
+  const cli_args *args;
+  const char *path;
+  ij_model *model;
+  ij_model_info m;
+  format_row rows[MAX_ROWS];
+  int n_rows;
+  size_t kv_bytes[3]; /* memory of a session per ij_kv_type */
+} info;
+
+static const char *class_of(const char *name) {
+  size_t i = 0;
+  while (!strstr(name, classes[i].text)) i++;
+  return classes[i].label;
+}
+
+static int64_t n_values(const ij_tensor_info *t) {
+  int64_t n = 1;
+  for (int d = 0; d < t->n_dims; d++) n *= t->dims[d];
+  return n;
+}
+
+/* In the order of the class table, whatever order the file has. */
+static void collect_formats(info *f) {
+  for (size_t c = 0; c < IJ_COUNT_OF(classes); c++) {
+    bool repeated = false;
+    for (size_t k = 0; k < c; k++) repeated = repeated || strcmp(classes[k].label, classes[c].label) == 0;
+    int begin = f->n_rows;
+    for (int i = 0; i < f->m.n_tensors && !repeated; i++) {
+      ij_tensor_info t;
+      if (ij_model_get_tensor(f->model, i, &t) != IJ_OK || strcmp(class_of(t.name), classes[c].label) != 0) continue;
+      int at = begin;
+      while (at < f->n_rows && strcmp(f->rows[at].dtype, t.dtype) != 0) at++;
+      if (at == MAX_ROWS) continue;
+      if (at == f->n_rows) {
+        f->rows[f->n_rows] = (format_row){.label = classes[c].label};
+        snprintf(f->rows[f->n_rows++].dtype, sizeof f->rows[0].dtype, "%s", t.dtype);
+      }
+      f->rows[at].n_tensors++;
+      f->rows[at].n_values += n_values(&t);
+      f->rows[at].n_bytes += t.n_bytes;
+    }
+  }
+}
+
+/* The library is asked, by opening a session of each kind: pages are not touched, so this is cheap. */
+static int measure_memory(info *f) {
+  int64_t n_ctx = f->args->v[OPT_CTX].i;
+  if (!f->args->v[OPT_CTX].set) n_ctx = IJ_MIN(n_ctx, f->m.max_context);
+  if (n_ctx > f->m.max_context) {
+    return say_misuse(f->args, "--ctx: %lld positions exceed the model's %lld", (long long)n_ctx, (long long)f->m.max_context);
+  }
+  for (int k = 0; k < 3; k++) {
+    ij_err err = {0};
+    ij_session *session = NULL;
+    ij_session_options o = ij_session_options_default();
+    o.n_ctx = n_ctx;
+    o.kv_type = (ij_kv_type)k;
+    if (ij_session_open(&session, f->model, &o, &err) != IJ_OK) return say_failed(&err);
+    f->kv_bytes[k] = ij_session_bytes(session);
+    ij_session_close(&session);
+  }
+  return CLI_EXIT_OK;
+}
+
+static int64_t shown_ctx(const info *f) {
+  return f->args->v[OPT_CTX].set ? f->args->v[OPT_CTX].i : IJ_MIN(f->args->v[OPT_CTX].i, f->m.max_context);
+}
+
+/* -------------------------------------------------------------------------------------------------------------- text */
+
+static const char *human(double n, const char *unit) {
+  static char text[4][32];
+  static int at;
+  char *s = text[at++ & 3];
+  const char *prefix = "";
+  if (n >= 1e12) {
+    n /= 1e12;
+    prefix = "T";
+  } else if (n >= 1e9) {
+    n /= 1e9;
+    prefix = "G";
+  } else if (n >= 1e6) {
+    n /= 1e6;
+    prefix = "M";
+  } else if (n >= 1e3) {
+    n /= 1e3;
+    prefix = "k";
+  }
+  snprintf(s, sizeof text[0], *prefix ? "%.2f %s%s" : "%.0f %s%s", n, prefix, unit);
+  return s;
+}
+
+/* Names come from the file: nothing in them may reach the terminal as control characters, and half characters not at all. */
+static void out_name(const char *name) {
+  for (; *name; name++) {
+    unsigned char c = (unsigned char)*name;
+    if (c < 0x20 || c >= 0x7f) {
+      out_printf("\\x%02x", c);
+    } else {
+      out_bytes(name, 1);
+    }
+  }
+}
+
+static void out_shape(const ij_tensor_info *t) {
+  out_text("[");
+  for (int d = 0; d < t->n_dims; d++) out_printf("%s%lld", d ? ", " : "", (long long)t->dims[d]);
+  out_text("]");
+}
+
+static void print_sizes(const info *f) {
+  const ij_model_info *m = &f->m;
+  out_text("checkpoint   ");
+  out_name(f->path);
+  out_text("\nfamily       Inkling, text decoder\n");
+  out_printf("files        %d, %s; %d tensors\n", m->n_files, human((double)m->file_bytes, "B"), m->n_tensors);
+  out_printf("parameters   %s, %s of them read for one token\n", human((double)m->n_params, ""), human((double)m->n_params_active, ""));
+  out_printf("weights      %s, %s of them read for one token\n", human((double)m->weight_bytes, "B"), human((double)m->active_bytes, "B"));
+  out_printf("layers       %d: %d sliding (window %d), %d global (relative extent %d); %d dense, %d mixture of experts\n", m->n_layer,
+             m->n_layer_sliding, m->window, m->n_layer - m->n_layer_sliding, m->rel_extent, m->n_layer_dense, m->n_layer - m->n_layer_dense);
+  out_printf("hidden       %d\n", m->hidden);
+  out_printf("attention    %d heads of %d, %d key-value heads (%d on sliding layers)\n", m->n_head, m->head_dim, m->n_kv_head, m->n_kv_head_sliding);
+  out_printf("experts      %d of width %d, %d per token, %d shared; dense width %d\n", m->n_expert, m->expert_width, m->n_expert_used, m->n_shared,
+             m->dense_width);
+  out_printf("vocabulary   %d ids, %d rows\n", m->unpadded_vocab, m->vocab);
+  out_printf("context      %lld positions at most\n", (long long)m->max_context);
+  out_printf("prediction   %d depths of multi-token prediction (not used)\n", m->n_mtp);
+  out_printf("tokenizer    %s\n", ij_model_tokenizer(f->model) ? "with the checkpoint" : "none: pass --tokenizer PATH to the commands that need one");
+}
+
+static void print_text(const info *f) {
+  print_sizes(f);
+  out_printf("\n%-24s %-8s %8s %14s %14s\n", "formats", "type", "tensors", "values", "bytes");
+  for (int i = 0; i < f->n_rows; i++) {
+    const format_row *r = &f->rows[i];
+    out_printf("%-24s %-8s %8d %14lld %14zu\n", r->label, r->dtype, r->n_tensors, (long long)r->n_values, r->n_bytes);
+  }
+  out_printf("\nmemory for %lld positions: %s of weights mapped from the file, and for the caches\n", (long long)shown_ctx(f),
+             human((double)f->m.weight_bytes, "B"));
+  for (int k = 0; k < 3; k++) out_printf("  --kv %-5s %s\n", kv_names[k], human((double)f->kv_bytes[k], "B"));
+  if (!f->args->v[OPT_TENSORS].set) return;
+  out_text("\ntensors (* not used by the decoder)\n");
+  for (int i = 0; i < f->m.n_tensors; i++) {
+    ij_tensor_info t;
+    if (ij_model_get_tensor(f->model, i, &t) != IJ_OK) continue;
+    out_printf("%c %-8s ", t.used ? ' ' : '*', t.dtype);
+    out_name(t.name);
+    out_text(" ");
+    out_shape(&t);
+    out_text("\n");
+  }
+}
+
+/* -------------------------------------------------------------------------------------------------------------- JSON */
+
+static void json_member_int(const char *key, int64_t v) {
+  json_key(key);
+  json_int(v);
+}
+
+static void json_sizes(const ij_model_info *m) {
+  const struct {
+    const char *key;
+    int64_t v;
+  } numbers[] = {
+      {"n_files", m->n_files}, {"n_tensors", m->n_tensors}, {"file_bytes", (int64_t)m->file_bytes},
+      {"n_params", m->n_params}, {"n_params_active", m->n_params_active},
+      {"weight_bytes", (int64_t)m->weight_bytes}, {"active_bytes", (int64_t)m->active_bytes},
+      {"n_layer", m->n_layer}, {"n_layer_sliding", m->n_layer_sliding}, {"n_layer_dense", m->n_layer_dense},
+      {"hidden", m->hidden}, {"vocab", m->vocab}, {"unpadded_vocab", m->unpadded_vocab},
+      {"n_head", m->n_head}, {"n_kv_head", m->n_kv_head}, {"n_kv_head_sliding", m->n_kv_head_sliding}, {"head_dim", m->head_dim},
+      {"window", m->window}, {"rel_extent", m->rel_extent}, {"d_rel", m->d_rel},
+      {"n_expert", m->n_expert}, {"n_expert_used", m->n_expert_used}, {"n_shared", m->n_shared},
+      {"expert_width", m->expert_width}, {"dense_width", m->dense_width}, {"n_mtp", m->n_mtp}, {"max_context", m->max_context}};
+  for (size_t i = 0; i < IJ_COUNT_OF(numbers); i++) json_member_int(numbers[i].key, numbers[i].v);
+}
+
+static void json_formats(const info *f) {
+  json_key("formats");
+  json_open('[');
+  for (int i = 0; i < f->n_rows; i++) {
+    const format_row *r = &f->rows[i];
+    json_open('{');
+    json_key("class");
+    json_text(r->label);
+    json_key("type");
+    json_text(r->dtype);
+    json_member_int("n_tensors", r->n_tensors);
+    json_member_int("n_values", r->n_values);
+    json_member_int("n_bytes", (int64_t)r->n_bytes);
+    json_close();
+  }
+  json_close();
+}
+
+static void json_tensors(const info *f) {
+  json_key("tensors");
+  json_open('[');
+  for (int i = 0; i < f->m.n_tensors; i++) {
+    ij_tensor_info t;
+    if (ij_model_get_tensor(f->model, i, &t) != IJ_OK) continue;
+    json_open('{');
+    json_key("name");
+    json_text(t.name);
+    json_key("type");
+    json_text(t.dtype);
+    json_key("shape");
+    json_open('[');
+    for (int d = 0; d < t.n_dims; d++) json_int(t.dims[d]);
+    json_close();
+    json_key("file");
+    json_text(t.file);
+    json_member_int("n_bytes", (int64_t)t.n_bytes);
+    json_key("used");
+    json_bool(t.used);
+    json_close();
+  }
+  json_close();
+}
+
+static void print_json(const info *f) {
+  json_open('{');
+  json_key("path");
+  json_text(f->path);
+  json_key("family");
+  json_text("inkling");
+  json_sizes(&f->m);
+  json_key("tokenizer");
+  json_bool(ij_model_tokenizer(f->model) != NULL);
+  json_formats(f);
+  json_key("memory");
+  json_open('{');
+  json_member_int("n_ctx", shown_ctx(f));
+  json_member_int("weights_mapped_bytes", (int64_t)f->m.weight_bytes);
+  json_key("session_bytes");
+  json_open('{');
+  for (int k = 0; k < 3; k++) json_member_int(kv_names[k], (int64_t)f->kv_bytes[k]);
+  json_close();
+  json_close();
+  if (f->args->v[OPT_TENSORS].set) json_tensors(f);
+  json_close();
+  json_end();
+}
+
+int cmd_info(const cli_args *args) {
+  info f = {.args = args, .path = args->n_positional ? args->positional[0] : args->v[OPT_MODEL].text};
+  if (args->n_positional && args->v[OPT_MODEL].set) return say_misuse(args, "the checkpoint is named twice, by PATH and by -m");
+  if (!f.path) return say_misuse(args, "no checkpoint is named: pass PATH, a folder or a .safetensors file");
+  double start = ij__os_seconds();
+  int rc = open_model(args, f.path, true, 0, &f.model);
+  if (rc != CLI_EXIT_OK) return rc;
+  ij_model_get_info(f.model, &f.m);
+  if (args->v[OPT_VERBOSE].set) say_plain("opened in %.3f s with %d threads, kernels %s", ij__os_seconds() - start, f.m.n_threads, f.m.level);
+  collect_formats(&f);
+  rc = measure_memory(&f);
+  if (rc == CLI_EXIT_OK && args->v[OPT_JSON].set) {
+    print_json(&f);
+  } else if (rc == CLI_EXIT_OK) {
+    print_text(&f);
+  }
+  ij_model_close(&f.model);
+  return rc;
+}

@@ -1,0 +1,295 @@
+/* cmd_run.c: `inkjet run`: a prompt in, its continuation out, token by token.
+ *
+ * Text appears as whole characters as soon as they are known. The first Ctrl-C ends after the current token: what was there is
+ * printed, with a line end, and the exit code says so.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "core/alloc.h"
+#include "core/os.h"
+
+typedef struct chosen {
+  ij_choice choice;
+  int n_top;
+  ij_choice top[IJ_MAX_TOP];
+} chosen;
+
+typedef struct run {
+  const cli_args *args;
+  ij_model *model;
+  ij_session *session;
+  ij_tokenizer *own_tokenizer;   /* from --tokenizer */
+  const ij_tokenizer *tokenizer; /* that, or the model's, or NULL */
+  bool as_ids, as_json;
+  int32_t *prompt;
+  size_t n_prompt;
+  chosen *tokens;                /* what was generated, kept for --json only */
+  int64_t n_tokens, n_kept;
+  ij_text_stream stream;
+  const char *stop;              /* why it ended, as --json names it */
+  double t_prompt, t_first, t_end;
+} run;
+
+/* ----------------------------------------------------------------------------------------------------------- options */
+
+static bool any_sampling(const cli_args *a) {
+  return a->v[OPT_TOP_K].set || a->v[OPT_TOP_P].set || a->v[OPT_MIN_P].set || a->v[OPT_SEED].set;
+}
+
+static ij_sample_options sampling(const cli_args *a) {
+  ij_sample_options o = ij_sample_options_default();
+  o.temperature = a->v[OPT_TEMP].set ? (float)a->v[OPT_TEMP].real : any_sampling(a) ? 1.0f : 0.0f;
+  o.top_k = (int)a->v[OPT_TOP_K].i;
+  o.top_p = (float)a->v[OPT_TOP_P].real;
+  o.min_p = (float)a->v[OPT_MIN_P].real;
+  o.repetition_penalty = (float)a->v[OPT_REPETITION_PENALTY].real;
+  o.presence_penalty = (float)a->v[OPT_PRESENCE_PENALTY].real;
+  o.frequency_penalty = (float)a->v[OPT_FREQUENCY_PENALTY].real;
+  o.penalty_window = a->v[OPT_PENALTY_WINDOW].i;
+  o.seed = (uint64_t)a->v[OPT_SEED].i;
+  o.logit_bias = a->v[OPT_LOGIT_BIAS].bias;
+  o.n_logit_bias = (int)a->v[OPT_LOGIT_BIAS].n;
+  return o;
+}
+
+static int check_options(const cli_args *a) {
+  int rc = check_prompt_options(a);
+  if (rc != CLI_EXIT_OK) return rc;
+  if (a->v[OPT_LOGPROBS].set && !a->v[OPT_JSON].set) return say_misuse(a, "--logprobs needs --json, which has a place for them");
+  if (a->v[OPT_IDS_OUT].set && a->v[OPT_JSON].set) return say_misuse(a, "--json always holds the ids: leave out --ids-out");
+  if (a->v[OPT_TEMP].set && !(a->v[OPT_TEMP].real > 0) && any_sampling(a)) {
+    return say_misuse(a, "--temp 0 is greedy, where --top-k, --top-p, --min-p and --seed mean nothing: leave them out");
+  }
+  bool penalties = a->v[OPT_REPETITION_PENALTY].set || a->v[OPT_PRESENCE_PENALTY].set || a->v[OPT_FREQUENCY_PENALTY].set;
+  if (a->v[OPT_PENALTY_WINDOW].set && !penalties) return say_misuse(a, "--penalty-window needs one of the penalties");
+  return CLI_EXIT_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ output */
+
+static void print_text(run *r, int32_t id) {
+  const char *bytes;
+  size_t n;
+  char out[512];
+  if (!ij_decode(r->tokenizer, id, false, &bytes, &n)) {
+    bytes = "\xff"; /* an id this tokenizer does not have: one replacement character */
+    n = 1;
+  }
+  if (ij_is_special(r->tokenizer, id)) out_bytes(out, ij_text_stream_flush(&r->stream, out));
+  for (size_t at = 0; at < n; at += 128) {
+    out_bytes(out, ij_text_stream_push(&r->stream, bytes + at, IJ_MIN((size_t)128, n - at), out));
+  }
+  out_flush();
+}
+
+static void print_id(run *r, int32_t id) {
+  out_printf("%s%d", r->n_tokens ? " " : "", (int)id);
+  out_flush();
+}
+
+static ij_status keep(run *r, const ij_choice *choice, ij_err *err) {
+  chosen *c = &r->tokens[r->n_kept++];
+  c->choice = *choice;
+  c->n_top = (int)r->args->v[OPT_LOGPROBS].i;
+  return c->n_top ? ij_session_top(r->session, c->n_top, c->top, err) : IJ_OK;
+}
+
+static void print_end(run *r) {
+  char out[4];
+  if (r->as_json) return;
+  if (!r->as_ids) out_bytes(out, ij_text_stream_flush(&r->stream, out));
+  out_text("\n");
+}
+
+static void json_piece(const run *r, int32_t id) {
+  const char *bytes;
+  size_t n;
+  json_key("piece");
+  if (r->tokenizer && ij_decode(r->tokenizer, id, true, &bytes, &n)) {
+    json_string(bytes, n);
+  } else {
+    json_text(NULL);
+  }
+}
+
+static void json_choice(const run *r, const ij_choice *c) {
+  json_key("id");
+  json_int(c->id);
+  json_piece(r, c->id);
+  if (r->args->v[OPT_LOGPROBS].set) {
+    json_key("logprob");
+    json_real((double)c->logprob);
+  }
+}
+
+static void json_tokens(const run *r) {
+  json_key("tokens");
+  json_open('[');
+  for (int64_t i = 0; i < r->n_kept; i++) {
+    json_open('{');
+    json_choice(r, &r->tokens[i].choice);
+    if (r->tokens[i].n_top) {
+      json_key("top");
+      json_open('[');
+      for (int k = 0; k < r->tokens[i].n_top; k++) {
+        json_open('{');
+        json_choice(r, &r->tokens[i].top[k]);
+        json_close();
+      }
+      json_close();
+    }
+    json_close();
+  }
+  json_close();
+}
+
+/* The continuation as one string: special tokens are no part of a text. */
+static void json_continuation(const run *r) {
+  json_key("text");
+  if (!r->tokenizer) {
+    json_text(NULL);
+    return;
+  }
+  json_string_begin();
+  for (int64_t i = 0; i < r->n_kept; i++) {
+    const char *bytes;
+    size_t n;
+    if (ij_decode(r->tokenizer, r->tokens[i].choice.id, false, &bytes, &n)) json_string_add(bytes, n);
+  }
+  json_string_end();
+}
+
+static void print_json(const run *r) {
+  json_open('{');
+  json_key("prompt_ids");
+  json_open('[');
+  for (size_t i = 0; i < r->n_prompt; i++) json_int(r->prompt[i]);
+  json_close();
+  json_key("ids");
+  json_open('[');
+  for (int64_t i = 0; i < r->n_kept; i++) json_int(r->tokens[i].choice.id);
+  json_close();
+  json_continuation(r);
+  json_key("stop");
+  json_text(r->stop);
+  json_tokens(r);
+  json_close();
+  json_end();
+}
+
+static void print_timing(const run *r) {
+  double prefill = r->t_first - r->t_prompt, decode = r->t_end - r->t_first;
+  say_plain("prompt:      %zu tokens in %.3f s, %.1f tokens/s", r->n_prompt, prefill, prefill > 0 ? (double)r->n_prompt / prefill : 0.0);
+  say_plain("generated:   %lld tokens in %.3f s, %.1f tokens/s", (long long)r->n_tokens, decode,
+            decode > 0 && r->n_tokens > 1 ? (double)(r->n_tokens - 1) / decode : 0.0);
+  say_plain("first token: %.3f s after the start, of which %.3f s to open the model and read the prompt", r->t_first - r->args->start,
+            r->t_prompt - r->args->start);
+}
+
+/* -------------------------------------------------------------------------------------------------------- generation */
+
+/* One id: chosen, shown, and evaluated unless it is the last. False: it ended, and r->stop says why. */
+static bool one_token(run *r, const ij_sample_options *o, ij_status *s, ij_err *err) {
+  const cli_args *a = r->args;
+  ij_choice choice;
+  *s = ij_session_sample(r->session, o, &choice, err);
+  if (*s == IJ_OK && r->as_json) *s = keep(r, &choice, err);
+  if (*s != IJ_OK) return false;
+  if (r->n_tokens == 0) r->t_first = ij__os_seconds();
+  if (!r->as_json) {
+    if (r->as_ids) {
+      print_id(r, choice.id);
+    } else {
+      print_text(r, choice.id);
+    }
+  }
+  r->n_tokens++;
+  r->t_end = ij__os_seconds();
+  if (!a->v[OPT_IGNORE_EOS].set && ij_model_is_eos(r->model, choice.id)) {
+    r->stop = "eos";
+  } else if (r->n_tokens == a->v[OPT_N].i) {
+    r->stop = "length";
+  } else if (ij_session_pos(r->session) == ij_session_n_ctx(r->session)) {
+    r->stop = "context";
+  } else if (interrupted() || !out_flush()) {
+    r->stop = "interrupted";
+  } else {
+    *s = ij_session_eval(r->session, &choice.id, 1, err);
+    return *s == IJ_OK;
+  }
+  return false;
+}
+
+static int generate(run *r) {
+  ij_sample_options o = sampling(r->args);
+  ij_err err = {0};
+  ij_status s = IJ_OK;
+  while (one_token(r, &o, &s, &err)) continue;
+  if (s != IJ_OK) r->stop = "error";
+  print_end(r);
+  if (s != IJ_OK) return say_failed(&err);
+  if (r->as_json) print_json(r);
+  if (strcmp(r->stop, "context") == 0) {
+    say("the context of %lld positions is full after %lld tokens", (long long)ij_session_n_ctx(r->session), (long long)r->n_tokens);
+  }
+  if (r->args->v[OPT_VERBOSE].set) print_timing(r);
+  return interrupted() ? CLI_EXIT_INTERRUPTED : CLI_EXIT_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- opening */
+
+static int open_run_session(run *r) {
+  const cli_args *a = r->args;
+  ij_model_info info;
+  ij_err err = {0};
+  ij_model_get_info(r->model, &info);
+  int64_t n_prompt = (int64_t)r->n_prompt, n_ctx = a->v[OPT_CTX].set ? a->v[OPT_CTX].i : n_prompt + a->v[OPT_N].i;
+  if (!a->v[OPT_CTX].set) n_ctx = IJ_MIN(n_ctx, info.max_context);
+  if (n_prompt > n_ctx) {
+    return say_misuse(a, "the prompt has %lld tokens and the context %lld positions", (long long)n_prompt, (long long)n_ctx);
+  }
+  ij_session_options o = ij_session_options_default();
+  o.n_ctx = n_ctx;
+  o.kv_type = kv_type(a);
+  return ij_session_open(&r->session, r->model, &o, &err) == IJ_OK ? CLI_EXIT_OK : say_failed(&err);
+}
+
+static int open_run(run *r) {
+  const cli_args *a = r->args;
+  const char *path;
+  int rc = model_path(a, &path);
+  if (rc == CLI_EXIT_OK && a->v[OPT_TOKENIZER].set) rc = open_named_tokenizer(a->v[OPT_TOKENIZER].text, &r->own_tokenizer);
+  if (rc == CLI_EXIT_OK) rc = open_model(a, path, !r->own_tokenizer, 0, &r->model);
+  if (rc != CLI_EXIT_OK) return rc;
+  r->tokenizer = r->own_tokenizer ? r->own_tokenizer : ij_model_tokenizer(r->model);
+  r->as_json = a->v[OPT_JSON].set;
+  r->as_ids = a->v[OPT_IDS_OUT].set || !r->tokenizer;
+  rc = read_prompt(a, r->tokenizer, &r->prompt, &r->n_prompt);
+  if (rc == CLI_EXIT_OK) rc = open_run_session(r);
+  if (rc == CLI_EXIT_OK && r->as_json) {
+    size_t cap = (size_t)IJ_MIN(a->v[OPT_N].i, ij_session_n_ctx(r->session) + 1);
+    r->tokens = ij__alloc_array(cap, sizeof *r->tokens);
+    if (!r->tokens) rc = say_nomem("the list of tokens", cap * sizeof *r->tokens);
+  }
+  return rc;
+}
+
+int cmd_run(const cli_args *args) {
+  run r = {.args = args};
+  int rc = check_options(args);
+  if (rc == CLI_EXIT_OK) rc = open_run(&r);
+  if (rc == CLI_EXIT_OK) {
+    r.t_prompt = ij__os_seconds();
+    rc = eval_chunked(r.session, r.prompt, (int64_t)r.n_prompt, "reading the prompt");
+  }
+  if (rc == CLI_EXIT_OK) rc = generate(&r);
+  ij_session_close(&r.session);
+  ij_model_close(&r.model);
+  ij_tokenizer_close(&r.own_tokenizer);
+  ij__free(r.prompt);
+  ij__free(r.tokens);
+  return rc;
+}

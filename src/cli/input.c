@@ -1,0 +1,180 @@
+/* input.c: opening models and tokenizers, reading prompts. Everything here says what is wrong and returns an exit code. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "core/alloc.h"
+#include "core/os.h"
+#include "core/status.h"
+#include "core/str.h"
+
+int model_path(const cli_args *args, const char **path) {
+  *path = args->v[OPT_MODEL].text;
+  if (*path) return CLI_EXIT_OK;
+  return say_misuse(args, "no model is given: pass -m PATH with a checkpoint folder or a .safetensors file");
+}
+
+ij_kv_type kv_type(const cli_args *args) { return (ij_kv_type)args->v[OPT_KV].i; }
+
+static bool on_open_progress(void *user, double fraction) {
+  (void)user;
+  progress_update(fraction);
+  return !interrupted();
+}
+
+int open_model(const cli_args *args, const char *path, bool tokenizer, int max_batch, ij_model **out) {
+  ij_err err = {0};
+  ij_model_options options = ij_model_options_default();
+  options.n_threads = (int)args->v[OPT_THREADS].i;
+  options.cpu_mask = args->v[OPT_CPU_MASK].text;
+  options.tokenizer = tokenizer;
+  options.progress = on_open_progress;
+  if (max_batch > options.max_batch) options.max_batch = max_batch;
+  progress_begin("loading");
+  ij_status s = ij_model_open(out, path, &options, &err);
+  progress_end();
+  return s == IJ_OK ? CLI_EXIT_OK : say_bad_input(&err);
+}
+
+int open_named_tokenizer(const char *path, ij_tokenizer **out) {
+  ij_err err = {0};
+  return ij_tokenizer_open(out, path, &err) == IJ_OK ? CLI_EXIT_OK : say_bad_input(&err);
+}
+
+int open_tokenizer(const cli_args *args, ij_tokenizer **out) {
+  const char *path = args->v[OPT_TOKENIZER].text, *model = args->v[OPT_MODEL].text;
+  if (path && model) return say_misuse(args, "-m and --tokenizer both name a tokenizer: give one of them");
+  if (!path && !model) {
+    return say_misuse(args, "no tokenizer is given: pass -m PATH or --tokenizer PATH (tokenizer.json, a tiktoken rank file, or a folder)");
+  }
+  char *folder = NULL;
+  if (!path && !ij__os_is_dir(model) && ij__str_ends_with(model, ".safetensors")) {
+    const char *slash = strrchr(model, '/');
+    folder = slash ? ij__strndup(model, (size_t)(slash - model + 1)) : ij__strdup(".");
+    if (!folder) return say_nomem("a path", strlen(model));
+  }
+  int rc = open_named_tokenizer(folder ? folder : path ? path : model, out);
+  ij__free(folder);
+  return rc;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- reading */
+
+static int read_all(int fd, const char *name, ij_buf *text) {
+  for (;;) {
+    if (interrupted()) return CLI_EXIT_INTERRUPTED;
+    if (!ij__buf_reserve(text, 1 << 16)) return say_nomem(name, text->len + (1 << 16));
+    ssize_t got = read(fd, text->data + text->len, text->cap - text->len - 1);
+    if (got == 0) return CLI_EXIT_OK;
+    if (got > 0) {
+      text->len += (size_t)got;
+      text->data[text->len] = 0;
+    } else if (errno != EINTR) {
+      ij_err err = {0};
+      ij__fail_errno(&err, errno, name, "cannot read");
+      return say_bad_input(&err);
+    }
+  }
+}
+
+int read_input(const char *path, char **bytes, size_t *n) {
+  bool is_stdin = strcmp(path, "-") == 0;
+  int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    ij_err err = {0};
+    ij__fail_errno(&err, errno, path, "cannot open the file");
+    return say_bad_input(&err);
+  }
+  ij_buf text = {0};
+  int rc = read_all(fd, is_stdin ? "standard input" : path, &text);
+  if (!is_stdin) close(fd);
+  if (rc != CLI_EXIT_OK) {
+    ij__buf_free(&text);
+    return rc;
+  }
+  *bytes = text.data;
+  *n = text.len;
+  return CLI_EXIT_OK;
+}
+
+int encode_text(const ij_tokenizer *tokenizer, const char *bytes, size_t n, bool special, int32_t **ids, size_t *n_ids) {
+  ij_err err = {0};
+  size_t cap = n / 3 + 16; /* usual text has four bytes per token; the second round is for the rest */
+  *ids = NULL;
+  for (int round = 0; round < 2; round++) {
+    ij__free(*ids);
+    *ids = ij__alloc_array(cap, sizeof **ids);
+    if (!*ids) return say_nomem("token ids", cap * sizeof **ids);
+    if (ij_encode(tokenizer, bytes, n, special, *ids, cap, n_ids, &err) != IJ_OK) break;
+    if (*n_ids <= cap) return CLI_EXIT_OK;
+    cap = *n_ids;
+  }
+  ij__free(*ids);
+  *ids = NULL;
+  return say_failed(&err);
+}
+
+/* How many of the four ways to give a prompt are used. */
+static int count_prompts(const cli_args *args) {
+  return args->v[OPT_PROMPT].set + args->v[OPT_IDS].set + args->v[OPT_FILE].set + args->n_positional;
+}
+
+int read_prompt(const cli_args *args, const ij_tokenizer *tokenizer, int32_t **ids, size_t *n_ids) {
+  const cli_value *given = &args->v[OPT_IDS];
+  *ids = NULL;
+  if (given->set) {
+    *n_ids = given->n;
+    *ids = ij__alloc_array(given->n, sizeof **ids);
+    if (!*ids) return say_nomem("token ids", given->n * sizeof **ids);
+    memcpy(*ids, given->ids, given->n * sizeof **ids);
+    return CLI_EXIT_OK;
+  }
+  const char *text = args->n_positional ? args->positional[0] : args->v[OPT_PROMPT].text;
+  char *owned = NULL;
+  size_t n = text ? strlen(text) : 0;
+  if (args->v[OPT_FILE].set) {
+    int rc = read_input(args->v[OPT_FILE].text, &owned, &n);
+    if (rc != CLI_EXIT_OK) return rc;
+    text = owned;
+  }
+  int rc;
+  if (n == 0) {
+    rc = say_misuse(args, "the prompt is empty, and the model has no token that begins a text: give at least one character");
+  } else if (!tokenizer) {
+    rc = say_misuse(args, "no tokenizer lies with the checkpoint: pass --tokenizer PATH, or give the prompt as --ids");
+  } else {
+    rc = encode_text(tokenizer, text, n, args->v[OPT_SPECIAL].set, ids, n_ids);
+  }
+  ij__free(owned);
+  return rc;
+}
+
+int check_prompt_options(const cli_args *args) {
+  int n = count_prompts(args);
+  bool positional = args->command->positional != NULL;
+  if (n == 0) return say_misuse(args, "no prompt is given: pass %s-p TEXT, -f FILE or --ids ID,ID,...", positional ? "TEXT, " : "");
+  if (n > 1) return say_misuse(args, "more than one prompt is given: pass one of %s-p, -f and --ids", positional ? "TEXT, " : "");
+  if (args->v[OPT_IDS].set && args->v[OPT_SPECIAL].set) return say_misuse(args, "--special is about text and --ids gives none");
+  const char *text = args->n_positional ? args->positional[0] : args->v[OPT_PROMPT].text;
+  if (text && !*text) {
+    return say_misuse(args, "the prompt is empty, and the model has no token that begins a text: give at least one character");
+  }
+  return CLI_EXIT_OK;
+}
+
+int eval_chunked(ij_session *session, const int32_t *ids, int64_t n, const char *what) {
+  enum { CHUNK = 512 }; /* one batch of the library by default: large enough for full speed, short enough for Ctrl-C */
+  ij_err err = {0};
+  progress_begin(what);
+  ij_status s = IJ_OK;
+  for (int64_t at = 0; at < n && s == IJ_OK && !interrupted(); at += CHUNK) {
+    progress_update((double)at / (double)n);
+    s = ij_session_eval(session, ids + at, IJ_MIN((int64_t)CHUNK, n - at), &err);
+  }
+  progress_end();
+  if (s != IJ_OK) return say_failed(&err);
+  return interrupted() ? CLI_EXIT_INTERRUPTED : CLI_EXIT_OK;
+}

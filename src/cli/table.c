@@ -1,0 +1,183 @@
+/* table.c: the command table. Every word of the interface is here, in the order in which the help shows it.
+ *
+ * Defaults in `value` are parsed by the same code as what the user writes; `default_note` is for those that depend on something.
+ */
+#include "cli/cli.h"
+#include "core/cpu.h"
+
+#define BIT(c) (1u << CMD_##c)
+#define MODEL_COMMANDS (BIT(RUN) | BIT(LOGITS) | BIT(INFO) | BIT(BENCH))
+#define ALL_COMMANDS ((1u << CLI_N_COMMANDS) - 1)
+
+#define NO_LIMIT 9223372036854775807.0
+#define MAX_CTX 1099511627776.0 /* 2^40: beyond any memory, so that sums of positions cannot overflow */
+
+static const char *const kv_words[] = {"bf16", "f16", "f32", NULL}; /* the order of ij_kv_type */
+
+static const char *const level_words[] = {
+#define LEVEL_WORD(id, word) word,
+    IJ_LEVEL_LIST(LEVEL_WORD)
+#undef LEVEL_WORD
+    NULL};
+
+static const char *const synthetic_words[] = {"3b", "try", "tiny", NULL}; /* the order of ij__synth_presets */
+
+const cli_option cli_options[] = {
+    {.id = OPT_MODEL, .commands = MODEL_COMMANDS, .letter = 'm', .name = "model", .type = CLI_PATH, .arg = "PATH", .group = "Model",
+     .help = "checkpoint: a folder with config.json and *.safetensors, or one .safetensors file"},
+    {.id = OPT_MODEL, .commands = BIT(TOKENIZE) | BIT(DETOKENIZE), .letter = 'm', .name = "model", .type = CLI_PATH, .arg = "PATH",
+     .group = "Model", .help = "use the tokenizer that lies with this checkpoint"},
+    {.id = OPT_TOKENIZER, .commands = BIT(RUN) | BIT(LOGITS) | BIT(TOKENIZE) | BIT(DETOKENIZE), .name = "tokenizer", .type = CLI_PATH,
+     .arg = "PATH", .group = "Model", .help = "tokenizer.json, a tiktoken rank file, or a folder that holds one",
+     .default_note = "the one that lies with the checkpoint"},
+    {.id = OPT_THREADS, .commands = MODEL_COMMANDS, .name = "threads", .type = CLI_INT, .arg = "N", .min = 1, .max = 1024,
+     .default_note = "one per processor", .group = "Model", .help = "threads to compute with; the result does not depend on it"},
+    {.id = OPT_CTX, .commands = BIT(RUN) | BIT(LOGITS) | BIT(BENCH), .name = "ctx", .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX,
+     .default_note = "what the run needs", .group = "Model", .help = "positions to reserve memory for"},
+    {.id = OPT_CTX, .commands = BIT(INFO), .name = "ctx", .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX, .value = "8192",
+     .group = "Model", .help = "positions to compute the memory for"},
+    {.id = OPT_KV, .commands = BIT(RUN) | BIT(LOGITS) | BIT(BENCH), .name = "kv", .type = CLI_WORD, .arg = "TYPE", .words = kv_words,
+     .value = "bf16", .group = "Model", .help = "how keys and values are kept: bf16, f16 or f32"},
+    {.id = OPT_CPU_MASK, .commands = MODEL_COMMANDS, .name = "cpu-mask", .type = CLI_WORD, .arg = "LEVEL", .words = level_words,
+     .default_note = "the best this processor has", .group = "Model",
+     .help = "highest kernel level to use: scalar, avx2, avx512 or neon; the result does not depend on it"},
+
+    {.id = OPT_PROMPT, .commands = BIT(RUN) | BIT(LOGITS), .letter = 'p', .type = CLI_TEXT, .arg = "TEXT", .group = "Prompt",
+     .help = "the prompt as text"},
+    {.id = OPT_IDS, .commands = BIT(RUN) | BIT(LOGITS), .name = "ids", .type = CLI_IDS, .arg = "ID,ID,...", .group = "Prompt",
+     .help = "the prompt as token ids; needs no tokenizer"},
+    {.id = OPT_FILE, .commands = BIT(RUN) | BIT(LOGITS) | BIT(TOKENIZE), .letter = 'f', .name = "file", .type = CLI_PATH, .arg = "FILE",
+     .group = "Prompt", .help = "read the text from FILE, byte for byte; - is standard input"},
+    {.id = OPT_SPECIAL, .commands = BIT(RUN) | BIT(LOGITS) | BIT(TOKENIZE), .name = "special", .type = CLI_FLAG, .group = "Prompt",
+     .help = "turn spelled special tokens such as <|end_message|> into their ids; use it only on text you trust"},
+    {.id = OPT_NO_SPECIAL, .commands = BIT(TOKENIZE), .name = "no-special", .type = CLI_FLAG, .group = "Prompt",
+     .help = "treat spelled special tokens as ordinary text (this is the default)"},
+
+    {.id = OPT_N, .commands = BIT(RUN), .letter = 'n', .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX, .value = "128",
+     .group = "Generation", .help = "tokens to generate at most"},
+    {.id = OPT_IGNORE_EOS, .commands = BIT(RUN), .name = "ignore-eos", .type = CLI_FLAG, .group = "Generation",
+     .help = "go on after the end token instead of stopping"},
+
+    {.id = OPT_TEMP, .commands = BIT(RUN), .name = "temp", .type = CLI_REAL, .arg = "T", .min = 0, .max = 100, .group = "Sampling",
+     .default_note = "0 (greedy); 1 when another sampling option is given", .help = "temperature"},
+    {.id = OPT_TOP_K, .commands = BIT(RUN), .name = "top-k", .type = CLI_INT, .arg = "K", .min = 0, .max = 2147483647, .value = "0",
+     .group = "Sampling", .help = "draw from the K most likely tokens; 0: off"},
+    {.id = OPT_TOP_P, .commands = BIT(RUN), .name = "top-p", .type = CLI_REAL, .arg = "P", .min = 0, .max = 1, .value = "1",
+     .group = "Sampling", .help = "draw from the smallest set with at least this probability; 1: off"},
+    {.id = OPT_MIN_P, .commands = BIT(RUN), .name = "min-p", .type = CLI_REAL, .arg = "P", .min = 0, .max = 1, .value = "0",
+     .group = "Sampling", .help = "draw from tokens at least this fraction as likely as the best; 0: off"},
+    {.id = OPT_SEED, .commands = BIT(RUN), .name = "seed", .type = CLI_INT, .arg = "N", .min = 0, .max = NO_LIMIT, .value = "0",
+     .group = "Sampling", .help = "the draws depend on the seed and the position only"},
+    {.id = OPT_REPETITION_PENALTY, .commands = BIT(RUN), .name = "repetition-penalty", .type = CLI_REAL, .arg = "X", .min = 0.01,
+     .max = 100, .value = "1", .group = "Sampling", .help = "divide positive and multiply negative logits of tokens seen; 1: off"},
+    {.id = OPT_PRESENCE_PENALTY, .commands = BIT(RUN), .name = "presence-penalty", .type = CLI_REAL, .arg = "X", .min = -100, .max = 100,
+     .value = "0", .group = "Sampling", .help = "subtract from the logit of each token seen"},
+    {.id = OPT_FREQUENCY_PENALTY, .commands = BIT(RUN), .name = "frequency-penalty", .type = CLI_REAL, .arg = "X", .min = -100,
+     .max = 100, .value = "0", .group = "Sampling", .help = "subtract from the logit of a token for each time it was seen"},
+    {.id = OPT_PENALTY_WINDOW, .commands = BIT(RUN), .name = "penalty-window", .type = CLI_INT, .arg = "N", .min = -1, .max = NO_LIMIT,
+     .value = "-1", .group = "Sampling", .help = "how many of the last tokens the penalties look at; -1: all"},
+    {.id = OPT_LOGIT_BIAS, .commands = BIT(RUN), .name = "logit-bias", .type = CLI_BIAS, .arg = "ID:BIAS", .repeatable = true,
+     .group = "Sampling", .help = "add BIAS to the logit of token ID, -inf forbids it; may be repeated"},
+
+    {.id = OPT_OUT, .commands = BIT(LOGITS), .name = "out", .type = CLI_PATH, .arg = "FILE", .group = "Output",
+     .help = "write the tensors to FILE (safetensors)"},
+    {.id = OPT_ALL, .commands = BIT(LOGITS), .name = "all", .type = CLI_FLAG, .group = "Output",
+     .help = "logits after every token instead of after the last"},
+    {.id = OPT_TRACE, .commands = BIT(LOGITS), .name = "trace", .type = CLI_FLAG, .group = "Output",
+     .help = "also the residual stream after the embedding and after each layer"},
+    {.id = OPT_COMPARE, .commands = BIT(LOGITS), .name = "compare", .type = CLI_PATH, .arg = "FILE", .group = "Comparison",
+     .help = "compare with the tensors of the same names in FILE (safetensors, F32 or F64)"},
+    {.id = OPT_MAX_ABS, .commands = BIT(LOGITS), .name = "max-abs", .type = CLI_REAL, .arg = "X", .min = 0, .max = 1e30, .value = "1e-4",
+     .group = "Comparison", .help = "largest absolute difference that is still success"},
+    {.id = OPT_CHUNK, .commands = BIT(LOGITS), .name = "chunk", .type = CLI_INT, .arg = "N", .min = 1, .max = 65536, .value = "512",
+     .group = "Comparison", .help = "evaluate N tokens at a time; the result does not depend on it"},
+
+    {.id = OPT_IDS_OUT, .commands = BIT(RUN), .name = "ids-out", .type = CLI_FLAG, .group = "Output",
+     .help = "print token ids instead of text; so it is without a tokenizer"},
+    {.id = OPT_LOGPROBS, .commands = BIT(RUN), .name = "logprobs", .type = CLI_INT, .arg = "N", .min = 0, .max = IJ_MAX_TOP,
+     .group = "Output", .help = "with --json: log-probability of each token, and of the N most likely ones in its place"},
+    {.id = OPT_JSON, .commands = BIT(RUN) | BIT(TOKENIZE) | BIT(INFO) | BIT(BENCH), .name = "json", .type = CLI_FLAG, .group = "Output",
+     .help = "print one JSON value, for programs"},
+    {.id = OPT_TENSORS, .commands = BIT(INFO), .name = "tensors", .type = CLI_FLAG, .group = "Output", .help = "list every tensor"},
+
+    {.id = OPT_SYNTHETIC, .commands = BIT(BENCH), .name = "synthetic", .type = CLI_WORD, .arg = "SIZE", .words = synthetic_words,
+     .group = "Model", .help = "measure a random model of the full architecture: 3b (6.3 GB), try (55 MB) or tiny (2 MB)"},
+    {.id = OPT_KEEP, .commands = BIT(BENCH), .name = "keep", .type = CLI_PATH, .arg = "DIR", .group = "Model",
+     .default_note = "a temporary folder, deleted at the end", .help = "write the synthetic model into DIR and leave it there, or use it when it is there"},
+    {.id = OPT_PROMPT_LEN, .commands = BIT(BENCH), .name = "prompt", .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX, .value = "512",
+     .group = "Measurement", .help = "tokens of the prefill"},
+    {.id = OPT_GEN, .commands = BIT(BENCH), .name = "gen", .type = CLI_INT, .arg = "N", .min = 1, .max = 1000000, .value = "32",
+     .group = "Measurement", .help = "tokens decoded in each repetition"},
+    {.id = OPT_DEPTH, .commands = BIT(BENCH), .name = "depth", .type = CLI_INTS, .arg = "N,N,...", .min = 1, .max = MAX_CTX,
+     .group = "Measurement", .help = "also decode after this many positions, e.g. 1024,32768; the context is really evaluated"},
+    {.id = OPT_REPEAT, .commands = BIT(BENCH), .name = "repeat", .type = CLI_INT, .arg = "N", .min = 1, .max = 1000, .value = "5",
+     .group = "Measurement", .help = "repetitions of each measurement; medians are reported"},
+
+    {.id = OPT_VERBOSE, .commands = ALL_COMMANDS & ~(BIT(HELP) | BIT(MAN) | BIT(COMPLETION)), .name = "verbose", .type = CLI_FLAG,
+     .group = "General", .help = "timings and details on standard error"},
+    {.id = OPT_HELP, .commands = ALL_COMMANDS, .letter = 'h', .name = "help", .type = CLI_FLAG, .group = "General", .help = "show this help"},
+    {.id = OPT_VERSION, .commands = ALL_COMMANDS, .name = "version", .type = CLI_FLAG, .group = "General", .help = "print the version"},
+};
+
+const int cli_n_options = IJ_COUNT_OF(cli_options);
+
+#define LINES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+const cli_command cli_commands[CLI_N_COMMANDS] = {
+    [CMD_RUN] = {
+        .name = "run", .run = cmd_run, .positional = "TEXT", .max_positional = 1,
+        .synopsis = LINES("run -m PATH [options] TEXT", "run -m PATH [options] -p TEXT | -f FILE | --ids ID,ID,..."),
+        .summary = "continue a prompt",
+        .about = "Continues a raw prompt and prints the continuation as it comes. It is greedy unless --temp, --top-k, --top-p, --min-p or "
+                 "--seed is given. No token is put before the prompt, so it must not be empty. Ctrl-C ends after the current token.",
+        .examples = LINES("inkjet run -m model -n 32 'Once upon a time'", "inkjet run -m model --temp 0.8 --seed 7 -f prompt.txt",
+                          "inkjet run -m model --ids 976,9029,328 --ids-out")},
+    [CMD_LOGITS] = {
+        .name = "logits", .run = cmd_logits,
+        .synopsis = LINES("logits -m PATH [options] --ids ID,ID,... --out FILE", "logits -m PATH [options] --ids ID,ID,... --compare FILE"),
+        .summary = "write or compare logits and layer outputs",
+        .about = "Evaluates a prompt once and writes the tensors `logits` [n, vocabulary] and, with --trace, `trace` [layers + 1, n, hidden], "
+                 "or compares them with those of a reference file. The exit code is 1 when a difference exceeds --max-abs.",
+        .examples = LINES("inkjet logits -m model --ids 1,2,3 --all --trace --out got.safetensors",
+                          "inkjet logits -m model --ids 1,2,3 --all --compare want.safetensors --max-abs 1e-4")},
+    [CMD_TOKENIZE] = {
+        .name = "tokenize", .run = cmd_tokenize, .positional = "TEXT", .max_positional = 1,
+        .synopsis = LINES("tokenize -m PATH | --tokenizer PATH [options] [TEXT | -f FILE]"),
+        .summary = "text to token ids",
+        .about = "Prints the ids of a text on one line, separated by spaces. Without TEXT and -f the text is read from standard input. "
+                 "Any bytes are accepted and come back from `inkjet detokenize` unchanged.",
+        .examples = LINES("inkjet tokenize --tokenizer o200k_base.tiktoken 'Once upon a time'", "inkjet tokenize -m model --json < book.txt")},
+    [CMD_DETOKENIZE] = {
+        .name = "detokenize", .run = cmd_detokenize, .positional = "ID", .max_positional = -1,
+        .synopsis = LINES("detokenize -m PATH | --tokenizer PATH [ID...]"),
+        .summary = "token ids to bytes",
+        .about = "Writes the bytes of the ids, nothing added. Without arguments the ids are read from standard input, separated by blanks, "
+                 "line ends or commas. Special tokens are written by name.",
+        .examples = LINES("inkjet detokenize --tokenizer o200k_base.tiktoken 12650", "inkjet tokenize -m model -f a | inkjet detokenize -m model | cmp - a")},
+    [CMD_INFO] = {
+        .name = "info", .run = cmd_info, .positional = "PATH", .max_positional = 1,
+        .synopsis = LINES("info PATH [--tensors] [--ctx N] [--json]"),
+        .summary = "what a checkpoint is",
+        .about = "Shows sizes, layout, storage formats per class of tensor, and the memory a run of --ctx positions needs.",
+        .examples = LINES("inkjet info model --ctx 32768", "inkjet info model --tensors --json")},
+    [CMD_BENCH] = {
+        .name = "bench", .run = cmd_bench,
+        .synopsis = LINES("bench -m PATH [options]", "bench --synthetic SIZE [--keep DIR] [options]"),
+        .summary = "speed, as a share of what this machine can do",
+        .about = "Measures the time to the first token, prefill and decode, and states them as shares of this machine's read bandwidth and "
+                 "multiply-add peak. Those are measured again around every repetition, because machines are shared and change; shares are "
+                 "the numbers to compare.",
+        .examples = LINES("inkjet bench -m model", "inkjet bench --synthetic 3b --keep bench-3b --threads 2 --depth 1024,32768")},
+    [CMD_HELP] = {
+        .name = "help", .run = cmd_help, .positional = "COMMAND", .max_positional = 1, .hidden = true,
+        .synopsis = LINES("help [COMMAND]"), .summary = "list the commands, or explain one", .about = "Lists the commands, or explains one."},
+    [CMD_MAN] = {
+        .name = "man", .run = cmd_man, .hidden = true,
+        .synopsis = LINES("man"), .summary = "print the manual page", .about = "Prints this manual page as man(7) source.",
+        .examples = LINES("inkjet man > inkjet.1")},
+    [CMD_COMPLETION] = {
+        .name = "completion", .run = cmd_completion, .positional = "SHELL", .max_positional = 1, .hidden = true,
+        .synopsis = LINES("completion bash | zsh"), .summary = "print the completion script of a shell",
+        .about = "Prints a script that completes commands, options and values.",
+        .examples = LINES("source <(inkjet completion bash)", "inkjet completion zsh > ~/.zfunc/_inkjet")},
+};
