@@ -1,0 +1,17 @@
+# Commands and arguments that do not exist: standard error, exit 2, and the nearest name where there is one.
+show inkjet
+show inkjet rum
+show inkjet tokenise
+show inkjet chat
+show inkjet serve
+show inkjet --json
+show inkjet --version now
+show inkjet help runn
+show inkjet help run twice
+show inkjet completion
+show inkjet completion fish
+show inkjet run one two
+show inkjet logits text
+show inkjet info a b
+show inkjet info a -m b
+show inkjet man page

@@ -1,0 +1,1 @@
+inkjet --version
