@@ -3,6 +3,9 @@
  * Each is a fixed sequence of IEEE operations (add, mul, div, fma, comparisons, integer operations on the bits), so any machine
  * with these gives the same answer; the libm of the system is never asked. Every case is computed and the right one selected, as
  * vector code does, which is why NaN needs care: comparisons are written so that NaN falls through to a value that is NaN.
+ *
+ * Largest error over all float32 whose result is a normal number, in units in the last place: exp 0.891, log 0.905, tanh 1.362,
+ * erf 1.096, logistic 2.481 (`test_math all` repeats this).
  */
 #ifndef IJ_KERNELS_REF_MATH_REF_H
 #define IJ_KERNELS_REF_MATH_REF_H
