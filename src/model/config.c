@@ -159,7 +159,8 @@ static void read_identity(reader *r) {
   const char *key;
   size_t n;
   if (type) one_of(r, type, "model_type", types, IJ_COUNT_OF(types), "inkling_mm_model or inkling");
-  if (arch && ij__json_type_of(arch) != IJ_JSON_ARRAY) MALFORMED(r, "architectures: expected a list, found %s", describe(arch, text, sizeof text));
+  if (arch && ij__json_type_of(arch) != IJ_JSON_ARRAY)
+    MALFORMED(r, "architectures: expected a list, found %s", describe(arch, text, sizeof text));
   while (ij__json_type_of(arch) == IJ_JSON_ARRAY && ij__json_next(arch, &it, &key, &n, &v))
     one_of(r, v, "architectures", classes, IJ_COUNT_OF(classes), "InklingForConditionalGeneration or InklingForCausalLM");
   if (!type && ij__json_size(arch) == 0)
@@ -307,7 +308,8 @@ static void finish_heads(reader *r, const head_keys *k) {
   if (k->bad) return;
   c->attn[0].head_dim = from_tensor(r, "head_dim", c->attn[0].head_dim, 4096, "q_norm");
   if (!c->attn[1].head_dim) c->attn[1].head_dim = c->attn[0].head_dim;
-  if (global >= 0) c->attn[0].rel_extent = from_tensor(r, "rel_extent", c->attn[0].rel_extent, 1 << 20, "rel_logits_proj of a global layer");
+  if (global >= 0)
+    c->attn[0].rel_extent = from_tensor(r, "rel_extent", c->attn[0].rel_extent, 1 << 20, "rel_logits_proj of a global layer");
   if (local >= 0) {
     c->attn[1].n_kv_head = from_tensor(r, "swa_num_key_value_heads", c->attn[1].n_kv_head, 4096, "wk_dv of a sliding layer");
     if (!k->window) MALFORMED(r, "%ssliding_window_size is missing, but layer %d slides", r->prefix, local);
@@ -472,18 +474,24 @@ static void read_fixed(reader *r) {
   }
 }
 
-/* tie_word_embeddings: true only makes sense in a file that really lacks the second matrix. */
+/* tie_word_embeddings, which writers put at either level: true only makes sense in a file that really lacks the second matrix. */
 static void read_tied(reader *r) {
-  const ij_json_value *v = member(r->text, "tie_word_embeddings");
-  if (!v) v = member(r->root, "tie_word_embeddings");
-  bool tied = false;
+  const ij_json_value *levels[2] = {member(r->text, "tie_word_embeddings"), member(r->root, "tie_word_embeddings")};
+  if (r->text == r->root) levels[1] = NULL;
+  bool tied[2] = {false, false}, good[2];
   char text[64];
-  if (v && !ij__json_get_bool(v, &tied))
-    MALFORMED(r, "tie_word_embeddings: expected true or false, found %s", describe(v, text, sizeof text));
-  else if (tied && ij__tensor_find(r->ckpt, IJ_T_UNEMBED, -1))
+  for (int i = 0; i < 2; i++) {
+    good[i] = ij__json_get_bool(levels[i], &tied[i]);
+    if (levels[i] && !good[i])
+      MALFORMED(r, "%stie_word_embeddings: expected true or false, found %s", i ? "" : r->prefix, describe(levels[i], text, sizeof text));
+  }
+  if (good[0] && good[1] && tied[0] != tied[1])
+    MALFORMED(r, "tie_word_embeddings is %s, but text_config.tie_word_embeddings is %s", tied[1] ? "true" : "false",
+              tied[0] ? "true" : "false");
+  else if ((tied[0] || tied[1]) && ij__tensor_find(r->ckpt, IJ_T_UNEMBED, -1))
     REFUSED(r, "tie_word_embeddings is true, but the checkpoint holds model.llm.unembed.weight: only false is supported then");
   else
-    r->c->tied = tied;
+    r->c->tied = tied[0] || tied[1];
 }
 
 /* Two spellings of two widths: with moe_intermediate_size, intermediate_size is the dense width; without, the expert width. */

@@ -204,8 +204,9 @@ static void audit_tensor(ij_audit *audit, const ij_config *c, const ij_ckpt *ckp
     ij__findings_add(&audit->findings, "%s: expected F32, BF16 or F16, found %s", name, ij__dtype_name(t->dtype));
   } else if (specs[id].kind == IJ_TENSOR_MATRIX && (uintptr_t)t->data % (size_t)ij__dtype_block_bytes(t->dtype) != 0) {
     audit->n_unaligned++;
-    ij__findings_add(&audit->findings, "%s: its %s values start at an odd byte of %s; save the file again with a header padded to 8 bytes",
-                     name, ij__dtype_name(t->dtype), t->file);
+    ij__findings_add(&audit->findings,
+                     "%s: its %s values do not start at a multiple of %lld bytes in %s; save it again with its header padded to 8", name,
+                     ij__dtype_name(t->dtype), (long long)ij__dtype_block_bytes(t->dtype), t->file);
   }
 }
 
@@ -228,7 +229,8 @@ static void audit_name(ij_audit *audit, const ij_config *c, const char *name) {
     else if (layer < 0)
       ij__findings_add(&audit->findings, "%s is not expected: tie_word_embeddings is true", name);
     else
-      ij__findings_add(&audit->findings, "%s is not expected: layer %d is %s", name, layer, c->dense[layer] ? "dense" : "a mixture of experts");
+      ij__findings_add(&audit->findings, "%s is not expected: layer %d is %s", name, layer,
+                       c->dense[layer] ? "dense" : "a mixture of experts");
   }
 }
 
@@ -316,10 +318,12 @@ ij_status ij__names_check_form(const ij_ckpt *ckpt, ij_err *err) {
   if (!form) form = packed_form(ckpt, &example);
   if (form)
     return ij__fail(err, IJ_E_UNSUPPORTED, ij__ckpt_folder(ckpt),
-                    "this is a quantized checkpoint: %s, e.g. %.200s; weights must be F32, BF16 or F16: use the unquantized release", form, example);
+                    "this is a quantized checkpoint: %s, e.g. %.200s; weights must be F32, BF16 or F16: use the unquantized release", form,
+                    example);
   form = foreign_names(ckpt, &example);
   if (form)
     return ij__fail(err, IJ_E_UNSUPPORTED, ij__ckpt_folder(ckpt),
-                    "the tensors carry %s, e.g. %.200s; only the original model.llm.* names are read: use the original release", form, example);
+                    "the tensors carry %s, e.g. %.200s; only the original model.llm.* names are read: use the original release", form,
+                    example);
   return IJ_OK;
 }

@@ -121,7 +121,8 @@ static ij_mlp mlp_of(const ij_tensor_view *w13, const ij_tensor_view *w2, int64_
 
 static ij_expert_bank bank_of(const ij_tensor_view *w13, const ij_tensor_view *w2, int64_t width, int64_t hidden) {
   ij_mlp first = mlp_of(w13, w2, 0, width, hidden);
-  int64_t w13_stride = 2 * width * hidden * ij__dtype_block_bytes(w13->dtype), w2_stride = hidden * width * ij__dtype_block_bytes(w2->dtype);
+  int64_t w13_stride = 2 * width * hidden * ij__dtype_block_bytes(w13->dtype);
+  int64_t w2_stride = hidden * width * ij__dtype_block_bytes(w2->dtype);
   return (ij_expert_bank){first.gate, first.up, first.down, w13_stride, w13_stride, w2_stride};
 }
 
@@ -223,8 +224,8 @@ static ij_status audit_report(const ij_audit *audit, const ij_ckpt *ckpt, ij_err
 
 static ij_status finite_report(const ij_findings *f, const ij_ckpt *ckpt, ij_err *err) {
   if (f->n == 0) return IJ_OK;
-  return ij__fail(err, IJ_E_FORMAT, ij__ckpt_folder(ckpt), "the checkpoint is damaged, %d tensor%s with values that are not finite: %s%s", f->n,
-                  f->n == 1 ? "" : "s", f->text, f->n > f->n_shown ? "; and more" : "");
+  return ij__fail(err, IJ_E_FORMAT, ij__ckpt_folder(ckpt), "the checkpoint is damaged, %d tensor%s with values that are not finite: %s%s",
+                  f->n, f->n == 1 ? "" : "s", f->text, f->n > f->n_shown ? "; and more" : "");
 }
 
 /* Layers and the shared experts of all of them lie in one block. */
