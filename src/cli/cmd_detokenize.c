@@ -53,20 +53,29 @@ static int from_stdin(id_reader *r) {
   }
 }
 
+/* The id in an argument, or -1: digits only. */
+static int32_t parse_id(const char *text) {
+  int64_t id = *text ? 0 : -1;
+  for (; *text && id >= 0; text++) {
+    id = *text >= '0' && *text <= '9' ? id * 10 + (*text - '0') : -1;
+    if (id > INT32_MAX) id = -1;
+  }
+  return (int32_t)id;
+}
+
+/* All arguments are looked at before the first byte is written. */
 static int from_arguments(const cli_args *a, const ij_tokenizer *tokenizer) {
+  const char *bytes;
+  size_t n;
   for (int i = 0; i < a->n_positional; i++) {
-    const char *text = a->positional[i];
-    int64_t id = 0;
-    for (; *text; text++) {
-      if (*text < '0' || *text > '9' || (id = id * 10 + (*text - '0')) > INT32_MAX) break;
-    }
-    const char *bytes;
-    size_t n;
-    if (*text || text == a->positional[i]) return say_misuse(a, "'%s' is not accepted; expected token ids", a->positional[i]);
-    if (!ij_decode(tokenizer, (int32_t)id, true, &bytes, &n)) {
+    int32_t id = parse_id(a->positional[i]);
+    if (id < 0) return say_misuse(a, "'%s' is not accepted; expected token ids", a->positional[i]);
+    if (!ij_decode(tokenizer, id, true, &bytes, &n)) {
       return say_misuse(a, "'%s' is not an id of this tokenizer, whose ids end at %d", a->positional[i], (int)ij_tokenizer_size(tokenizer) - 1);
     }
-    out_bytes(bytes, n);
+  }
+  for (int i = 0; i < a->n_positional; i++) {
+    if (ij_decode(tokenizer, parse_id(a->positional[i]), true, &bytes, &n)) out_bytes(bytes, n);
   }
   return CLI_EXIT_OK;
 }

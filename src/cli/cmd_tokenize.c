@@ -11,8 +11,28 @@ static int check_options(const cli_args *a) {
   return CLI_EXIT_OK;
 }
 
+/* By hand, through a buffer: printf would take longer than the tokenizer on large inputs. */
 static void print_ids(const int32_t *ids, size_t n) {
-  for (size_t i = 0; i < n && !interrupted(); i++) out_printf("%s%d", i ? " " : "", (int)ids[i]);
+  char text[1 << 14];
+  size_t len = 0;
+  for (size_t i = 0; i < n && !interrupted(); i++) {
+    char digits[12];
+    int at = sizeof digits;
+    uint32_t v = (uint32_t)ids[i];
+    do {
+      digits[--at] = (char)('0' + v % 10);
+      v /= 10;
+    } while (v > 0);
+    if (i > 0) digits[--at] = ' ';
+    size_t n_digits = sizeof digits - (size_t)at;
+    if (len + n_digits > sizeof text) {
+      out_bytes(text, len);
+      len = 0;
+    }
+    memcpy(text + len, digits + at, n_digits);
+    len += n_digits;
+  }
+  out_bytes(text, len);
   out_text("\n");
 }
 

@@ -54,6 +54,7 @@ show() {
   "$@" > .show.out 2> .show.err
   local rc=$?
   cat .show.out
+  if [[ -s .show.out && -n $(tail -c 1 .show.out) ]]; then printf '\n\\ no line end\n'; fi
   sed 's/^/! /' .show.err
   printf '[exit %d]\n' "$rc"
 }
