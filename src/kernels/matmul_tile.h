@@ -10,8 +10,9 @@
  *                 cache, with the partial sums parked between blocks (k still ascends in every lane).
  *   few tokens    weights are widened in registers on the way, because memory is the limit.
  *
- * Both leave finished partial sums in planes of four lanes, ready to be folded V rows at a time with plain vector additions:
- *   planes: [token][quarter of the 16 lanes][slot][4], row 4 * i + j of a batch of V rows in slot j * (V / 4) + i
+ * Both finish the first half of the fold (16 lanes to 4) on registers and leave four floats per output, so that the second half
+ * works on a batch of V rows at a time:
+ *   sums: [token][row of the batch][4]
  */
 #ifndef IJ_KERNELS_MATMUL_TILE_H
 #define IJ_KERNELS_MATMUL_TILE_H
@@ -22,19 +23,25 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
+/* Arrays of sums are registers only if every loop over them is unrolled, whatever the optimization level. */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
 enum {
-  MR = 4,           /* rows of a group */
+  MR = 4,                /* rows of a group */
   PASSES = 16 / V,
-  QUARTERS = V / 4, /* quarters of the 16 lanes in a register; also groups of rows in a batch */
-  PLANES = 16 * V,  /* floats of the planes of one token */
-  MAX_NT = NT > DIRECT_NT ? NT : DIRECT_NT
+  BATCH_GROUPS = V / MR, /* groups of a batch of V rows */
+  BATCH = 4 * V          /* floats in sums per token */
 };
 
 /* Weights of the next panel, fetched towards the cache while this one is used: a cursor over rows. */
 typedef struct prefetcher {
   const char *row;
   int64_t stride, row_bytes, offset, n_row;
-  int64_t quota; /* bytes per block of a tile */
+  int64_t quota, step; /* bytes per block of a tile, and per step of it */
 } prefetcher;
 
 INLINE vec v_widen(const char *p, const ij_dtype type) {
@@ -47,22 +54,13 @@ INLINE int64_t type_bytes(const ij_dtype type) { return type == IJ_DTYPE_F32 ? 4
 
 /* ---- the fold ---------------------------------------------------------------------------------------------------------------- */
 
-INLINE vec fold_batch(const float *plane) {
-  vec a[4];
-  for (int j = 0; j < 4; j++) {
-    vec q02 = v_add(v_load(plane + j * V), v_load(plane + 2 * 4 * V + j * V));
-    vec q13 = v_add(v_load(plane + 4 * V + j * V), v_load(plane + 3 * 4 * V + j * V));
-    a[j] = v_add(q02, q13);
-  }
-  vec b0 = v_add(v_low_pairs(a[0], a[1]), v_high_pairs(a[0], a[1]));
-  vec b1 = v_add(v_low_pairs(a[2], a[3]), v_high_pairs(a[2], a[3]));
-  return v_add(v_evens(b0, b1), v_odds(b0, b1));
-}
-
 /* y[t * ldy + row] for the first n_row rows of a batch. */
-static void store_batch(float *y, int64_t ldy, const float *planes, int64_t nt, int64_t n_row) {
-  for (int64_t t = 0; t < nt; t++) {
-    vec sum = fold_batch(planes + t * PLANES);
+static void store_batch(float *y, int64_t ldy, const float *sums, int64_t nt, int64_t n_row) {
+  for (int64_t t = 0; t < nt; t++, sums += BATCH) {
+    vec a = v_load(sums), b = v_load(sums + V), c = v_load(sums + 2 * V), d = v_load(sums + 3 * V);
+    a = v_add(v_low_pairs(a, b), v_high_pairs(a, b));
+    c = v_add(v_low_pairs(c, d), v_high_pairs(c, d));
+    vec sum = v_row_order(v_add(v_evens(a, c), v_odds(a, c)));
     if (n_row >= V) {
       v_store(y + t * ldy, sum);
     } else {
@@ -73,9 +71,18 @@ static void store_batch(float *y, int64_t ldy, const float *planes, int64_t nt, 
   }
 }
 
-/* Where row r of group g of a batch keeps pass p of token t. */
-INLINE float *plane_slot(float *planes, int t, int p, int g, int r) {
-  return planes + t * PLANES + p * QUARTERS * 4 * V + (r * QUARTERS + g) * 4;
+/* 16 lanes to 4 for rows first .. of a group, given all 16 / V registers of each; n_row is 2 or 4 (4 where V is 16). */
+INLINE void store_sums(float *sums, const int first, const int n_row, vec (*c)[PASSES]) {
+#if V == 16
+  (void)first, (void)n_row;
+  v_store(sums, v_fours(c[0][0], c[1][0], c[2][0], c[3][0]));
+#elif V == 8
+  UNROLL for (int r = 0; r < n_row; r += 2)
+    v_store(sums + (first + r) * 4, v_fours(v_add(c[r][0], c[r][1]), v_add(c[r + 1][0], c[r + 1][1])));
+#else
+  UNROLL for (int r = 0; r < n_row; r++)
+    v_store(sums + (first + r) * 4, v_add(v_add(c[r][0], c[r][2]), v_add(c[r][1], c[r][3])));
+#endif
 }
 
 /* ---- tails: the last k mod 16 values, padded with zeros ------------------------------------------------------------------------ */
@@ -95,63 +102,65 @@ INLINE void pad_w(float *out, const char *row, int64_t k, const ij_dtype type) {
 
 /* ---- few tokens: straight from memory ------------------------------------------------------------------------------------------ */
 
+/* One step of 16 k. */
+INLINE void direct_step(vec (*c)[4][PASSES], const char *const *row, int64_t s, const float *x, int64_t ldx, const int n_row, const int nt,
+                        const ij_dtype type) {
+  UNROLL for (int p = 0; p < PASSES; p++) {
+    vec b[4];
+    UNROLL for (int r = 0; r < n_row; r++) b[r] = v_widen(row[r] + (s * 16 + p * V) * type_bytes(type), type);
+    UNROLL for (int t = 0; t < nt; t++) {
+      vec a = v_load(x + t * ldx + s * 16 + p * V);
+      UNROLL for (int r = 0; r < n_row; r++) c[t][r][p] = v_fma(a, b[r], c[t][r][p]);
+    }
+  }
+}
+
 /* Partial sums of n_row rows (2 or 4: rows first .. of group g) and nt tokens, all 16 lanes at once. */
-INLINE void direct_tile(const char *const *w, int64_t ahead, const float *x, int64_t ldx, const float *x_tail, int64_t k, float *planes,
-                        int g, const int first, const int n_row, const int nt, const ij_dtype type) {
-  vec c[4][DIRECT_NT][PASSES];
+INLINE void direct_tile(const char *const *w, int64_t ahead, const float *x, int64_t ldx, const float *x_tail, int64_t k, float *sums,
+                        const int first, const int n_row, const int nt, const ij_dtype type) {
+  vec c[DIRECT_NT][4][PASSES];
   const char *row[4];
   UNROLL for (int r = 0; r < n_row; r++) {
     row[r] = w[first + r];
     UNROLL for (int t = 0; t < nt; t++) {
-      UNROLL for (int p = 0; p < PASSES; p++) c[r][t][p] = v_zero();
+      UNROLL for (int p = 0; p < PASSES; p++) c[t][r][p] = v_zero();
     }
   }
-  int64_t n_step = k / 16;
-  for (int64_t s = 0; s < n_step; s++) {
+  const int64_t per_line = 4 / type_bytes(type), n_step = k / 16; /* steps to a cache line, each line prefetched once */
+  int64_t s = 0;
+  for (; s + per_line <= n_step; s += per_line) {
     UNROLL for (int r = 0; r < n_row; r++) v_prefetch(row[r] + s * 16 * type_bytes(type) + ahead);
-    UNROLL for (int p = 0; p < PASSES; p++) {
-      vec b[4];
-      UNROLL for (int r = 0; r < n_row; r++) b[r] = v_widen(row[r] + (s * 16 + p * V) * type_bytes(type), type);
-      UNROLL for (int t = 0; t < nt; t++) {
-        vec a = v_load(x + t * ldx + s * 16 + p * V);
-        UNROLL for (int r = 0; r < n_row; r++) c[r][t][p] = v_fma(a, b[r], c[r][t][p]);
-      }
-    }
+    UNROLL for (int i = 0; i < per_line; i++) direct_step(c, row, s + i, x, ldx, n_row, nt, type);
   }
+  for (; s < n_step; s++) direct_step(c, row, s, x, ldx, n_row, nt, type);
   if (k % 16 != 0) {
     UNROLL for (int r = 0; r < n_row; r++) {
       float padded[16];
       pad_w(padded, row[r], k, type);
       UNROLL for (int t = 0; t < nt; t++) {
         UNROLL for (int p = 0; p < PASSES; p++)
-          c[r][t][p] = v_fma(v_load(x_tail + t * 16 + p * V), v_load(padded + p * V), c[r][t][p]);
+          c[t][r][p] = v_fma(v_load(x_tail + t * 16 + p * V), v_load(padded + p * V), c[t][r][p]);
       }
     }
   }
-  UNROLL for (int r = 0; r < n_row; r++) {
-    UNROLL for (int t = 0; t < nt; t++) {
-      UNROLL for (int p = 0; p < PASSES; p++) v_store_quarters(plane_slot(planes, t, p, g, first + r), 4 * V, c[r][t][p]);
-    }
-  }
+  UNROLL for (int t = 0; t < nt; t++) store_sums(sums + t * BATCH, first, n_row, c[t]);
 }
 
 /* One batch of at most V rows and nt tokens. */
-INLINE void direct_batch(const ij_matmul *m, int64_t r0, int64_t r1, int64_t r_end, const float *x, const float *x_tail, float *planes,
+INLINE void direct_batch(const ij_matmul *m, int64_t r0, int64_t r1, int64_t r_end, const float *x, const float *x_tail, float *sums,
                          const int nt, const ij_dtype type) {
   const int rows = nt == 1 || V == 16 ? 4 : 2; /* what the registers hold */
   for (int64_t r = r0; r < r1; r += MR) {
     const char *w[MR];
     for (int i = 0; i < MR; i++) w[i] = (const char *)m->w + IJ_MIN(r + i, r1 - 1) * m->w_stride;
-    int g = (int)(r - r0) / MR;
     int64_t ahead = r + 2 * MR <= r_end ? MR * m->w_stride : 0;
-    direct_tile(w, ahead, x, m->ldx, x_tail, m->k, planes, g, 0, rows, nt, type);
-    if (rows == 2) direct_tile(w, ahead, x, m->ldx, x_tail, m->k, planes, g, 2, rows, nt, type);
+    direct_tile(w, ahead, x, m->ldx, x_tail, m->k, sums + (r - r0) * 4, 0, rows, nt, type);
+    if (rows == 2) direct_tile(w, ahead, x, m->ldx, x_tail, m->k, sums + (r - r0) * 4, 2, rows, nt, type);
   }
 }
 
 INLINE void direct(const ij_matmul *m, int64_t r0, int64_t r1, const ij_dtype type) {
-  float planes[DIRECT_NT * PLANES], x_tail[DIRECT_NT * 16];
-  memset(planes, 0, sizeof planes); /* slots of rows that a short batch lacks are folded too, and dropped */
+  float sums[DIRECT_NT * BATCH] = {0}, x_tail[DIRECT_NT * 16]; /* rows that a short batch lacks are folded too, and dropped */
   for (int64_t r = r0; r < r1; r += V) {
     int64_t n_row = IJ_MIN(V, r1 - r);
     for (int64_t t = 0; t < m->n; t += DIRECT_NT) {
@@ -159,17 +168,17 @@ INLINE void direct(const ij_matmul *m, int64_t r0, int64_t r1, const ij_dtype ty
       const float *x = m->x + t * m->ldx;
       if (m->k % 16 != 0) pad_x(x_tail, x, m->ldx, nt, m->k);
       switch (nt) {
-        case 1: direct_batch(m, r, r + n_row, r1, x, x_tail, planes, 1, type); break;
-        case 2: direct_batch(m, r, r + n_row, r1, x, x_tail, planes, 2, type); break;
-        case 3: direct_batch(m, r, r + n_row, r1, x, x_tail, planes, 3, type); break;
+        case 1: direct_batch(m, r, r + n_row, r1, x, x_tail, sums, 1, type); break;
+        case 2: direct_batch(m, r, r + n_row, r1, x, x_tail, sums, 2, type); break;
+        case 3: direct_batch(m, r, r + n_row, r1, x, x_tail, sums, 3, type); break;
 #if DIRECT_NT > 3
-        case 4: direct_batch(m, r, r + n_row, r1, x, x_tail, planes, 4, type); break;
-        case 5: direct_batch(m, r, r + n_row, r1, x, x_tail, planes, 5, type); break;
-        case 6: direct_batch(m, r, r + n_row, r1, x, x_tail, planes, 6, type); break;
+        case 4: direct_batch(m, r, r + n_row, r1, x, x_tail, sums, 4, type); break;
+        case 5: direct_batch(m, r, r + n_row, r1, x, x_tail, sums, 5, type); break;
+        case 6: direct_batch(m, r, r + n_row, r1, x, x_tail, sums, 6, type); break;
 #endif
         default: break;
       }
-      store_batch(m->y + t * m->ldy + r, m->ldy, planes, nt, n_row);
+      store_batch(m->y + t * m->ldy + r, m->ldy, sums, nt, n_row);
     }
   }
 }
@@ -203,14 +212,25 @@ typedef struct tile_args {
   int64_t ldx, n_step;
   float *parked;  /* partial sums between blocks: [pass][token][row][V] */
   bool first, last;
-  float *planes;
-  int g;
-  const char *ahead; /* prefetched along the way */
-  int64_t ahead_step;
+  float *sums;
+  const char *w_ahead, *x_ahead; /* prefetched along the way, this many bytes per step */
+  int64_t w_ahead_step, x_ahead_step;
 } tile_args;
 
+/* The last pass over the last block: its sums are in c, those of the passes before are parked. */
+INLINE void finish_tile(const tile_args *a, vec (*c)[MR], const int nt) {
+  UNROLL for (int t = 0; t < nt; t++) {
+    vec all[MR][PASSES];
+    UNROLL for (int r = 0; r < MR; r++) {
+      UNROLL for (int p = 0; p < PASSES - 1; p++) all[r][p] = v_load(a->parked + ((p * NT + t) * MR + r) * V);
+      all[r][PASSES - 1] = c[t][r];
+    }
+    store_sums(a->sums + t * BATCH, 0, MR, all);
+  }
+}
+
 INLINE void tile_block(const tile_args *a, const int nt) {
-  const char *ahead = a->ahead;
+  const char *w_ahead = a->w_ahead, *x_ahead = a->x_ahead;
   for (int p = 0; p < PASSES; p++) {
     vec c[NT][MR];
     float *parked = a->parked + p * NT * MR * V;
@@ -223,10 +243,12 @@ INLINE void tile_block(const tile_args *a, const int nt) {
       }
     }
     const float *w = a->w + p * a->w_pass, *x = a->x + p * V;
-    const int64_t ldx = a->ldx, ahead_step = a->ahead_step;
+    const int64_t ldx = a->ldx, w_ahead_step = a->w_ahead_step, x_ahead_step = a->x_ahead_step;
     for (int64_t s = a->n_step; s > 0; s--) {
-      v_prefetch2(ahead);
-      ahead += ahead_step;
+      v_prefetch2(w_ahead);
+      v_prefetch2(x_ahead);
+      w_ahead += w_ahead_step;
+      x_ahead += x_ahead_step;
 #if V == 8
       vec xs[NT]; /* 12 sums, 3 x and 1 w fill the 16 registers */
       UNROLL for (int t = 0; t < nt; t++) xs[t] = v_load(x + t * ldx);
@@ -245,13 +267,11 @@ INLINE void tile_block(const tile_args *a, const int nt) {
       w += MR * V;
       x += 16;
     }
-    UNROLL for (int t = 0; t < nt; t++) {
-      UNROLL for (int r = 0; r < MR; r++) {
-        if (a->last) {
-          v_store_quarters(plane_slot(a->planes, t, p, a->g, r), 4 * V, c[t][r]);
-        } else {
-          v_store(parked + (t * MR + r) * V, c[t][r]);
-        }
+    if (a->last && p == PASSES - 1) {
+      finish_tile(a, c, nt);
+    } else {
+      UNROLL for (int t = 0; t < nt; t++) {
+        UNROLL for (int r = 0; r < MR; r++) v_store(parked + (t * MR + r) * V, c[t][r]);
       }
     }
   }
@@ -271,17 +291,16 @@ static void tile_block_any(const tile_args *a, int64_t nt) {
   }
 }
 
-/* Gives the next stretch to fetch to a block of n_step steps. */
-static void prefetch_next(prefetcher *f, tile_args *a) {
+/* Gives the next stretch of weights to fetch to a block. */
+static void prefetch_w(prefetcher *f, tile_args *a) {
   if (f->n_row == 0) {
-    a->ahead = (const char *)a->w;
-    a->ahead_step = 0;
+    a->w_ahead = (const char *)a->w;
+    a->w_ahead_step = 0;
     return;
   }
-  int64_t n = IJ_MIN(f->quota, f->row_bytes - f->offset);
-  a->ahead = f->row + f->offset;
-  a->ahead_step = IJ_MIN(64, ij__div_up(n, a->n_step * PASSES));
-  f->offset += n;
+  a->w_ahead = f->row + f->offset;
+  a->w_ahead_step = f->step;
+  f->offset += f->quota;
   if (f->offset >= f->row_bytes) {
     f->offset = 0;
     f->row += f->stride;
@@ -298,39 +317,54 @@ typedef struct panel {
   prefetcher fetch;
 } panel;
 
-/* Steps [s0, s1) of k for all rows of the panel and tokens [t, t + nt). */
-static void panel_block(panel *pn, int64_t t, int64_t nt, int64_t s0, int64_t s1, const float *x, int64_t ldx) {
+/* Steps [s0, s1) of k for all rows of the panel and tokens [t, t + nt). The block of x that comes next is fetched on the way: each
+ * group takes a part of one of its rows. */
+static void panel_block(panel *pn, int64_t t, int64_t nt, int64_t s0, int64_t s1, const float *x, int64_t ldx, const float *x_next) {
   const ij_matmul *m = pn->m;
-  int64_t all = ij__div_up(m->k, 16);
-  float planes[NT * PLANES];
-  tile_args a = {.w_pass = all * MR * V, .x = x, .ldx = ldx, .n_step = s1 - s0, .first = s0 == 0, .last = s1 == all, .planes = planes};
+  const int64_t all = ij__div_up(m->k, 16), parts = IJ_MAX(1, pn->n_group / nt), part_steps = ij__div_up(s1 - s0, parts);
+  float sums[NT * BATCH];
+  tile_args a = {.w_pass = all * MR * V, .x = x, .ldx = ldx, .n_step = s1 - s0, .first = s0 == 0, .last = s1 == all};
+  a.w = pn->packed + s0 * MR * V;
+  a.parked = pn->parked;
+  a.x_ahead_step = ij__div_up(64, parts * PASSES);
+  int64_t x_row = 0, x_part = 0;
+  if (pn->n_group < BATCH_GROUPS) memset(sums, 0, sizeof sums); /* rows that a short batch lacks are folded too, and dropped */
   for (int64_t g = 0; g < pn->n_group; g++) {
-    a.w = pn->packed + g * all * 16 * MR + s0 * MR * V;
-    a.parked = pn->parked + g * 16 * MR * NT;
-    a.g = (int)(g % QUARTERS);
-    if (a.g == 0 && pn->n_group - g < QUARTERS) memset(planes, 0, sizeof planes);
-    prefetch_next(&pn->fetch, &a);
+    int64_t in_batch = g % BATCH_GROUPS;
+    a.sums = sums + in_batch * 16;
+    prefetch_w(&pn->fetch, &a);
+    a.x_ahead = (const char *)(x_next + x_row * m->ldx + x_part * part_steps * 16);
+    if (++x_part == parts) {
+      x_part = 0;
+      x_row = IJ_MIN(x_row + 1, nt - 1);
+    }
     tile_block_any(&a, nt);
-    if (!a.last || (a.g != QUARTERS - 1 && g != pn->n_group - 1)) continue;
-    int64_t r = (g - a.g) * MR;
-    store_batch(m->y + t * m->ldy + pn->r0 + r, m->ldy, planes, nt, pn->n_row - r);
+    a.w += all * 16 * MR;
+    a.parked += 16 * MR * NT;
+    if (!a.last || (in_batch != BATCH_GROUPS - 1 && g != pn->n_group - 1)) continue;
+    int64_t r = (g - in_batch) * MR;
+    store_batch(m->y + t * m->ldy + pn->r0 + r, m->ldy, sums, nt, pn->n_row - r);
   }
 }
 
+/* Into how many blocks k is cut, each of nearly BLOCK_STEPS steps. */
+static int64_t k_blocks(const ij_matmul *m) { return IJ_MAX(1, (m->k / 16 + BLOCK_STEPS / 2) / BLOCK_STEPS); }
+
 static void panel_run(panel *pn) {
   const ij_matmul *m = pn->m;
-  int64_t whole = m->k / 16, n_block = IJ_MAX(1, (whole + BLOCK_STEPS / 2) / BLOCK_STEPS);
+  int64_t whole = m->k / 16, n_block = k_blocks(m);
   for (int64_t t = 0; t < m->n; t += NT) {
     int64_t nt = IJ_MIN(NT, m->n - t);
     const float *x = m->x + t * m->ldx;
     for (int64_t b = 0; b < n_block; b++) {
       int64_t s0 = whole * b / n_block, s1 = whole * (b + 1) / n_block;
-      panel_block(pn, t, nt, s0, s1, x + s0 * 16, m->ldx);
+      const float *x_next = b + 1 < n_block ? x + s1 * 16 : m->x + (t + NT < m->n ? (t + NT) * m->ldx : 0);
+      panel_block(pn, t, nt, s0, s1, x + s0 * 16, m->ldx, x_next);
     }
     if (m->k % 16 == 0) continue;
     float x_tail[NT * 16];
     pad_x(x_tail, x, m->ldx, nt, m->k);
-    panel_block(pn, t, nt, whole, whole + 1, x_tail, 16);
+    panel_block(pn, t, nt, whole, whole + 1, x_tail, 16, x);
   }
 }
 
@@ -356,9 +390,13 @@ INLINE void matmul_tiled(const ij_matmul *m, int64_t r0, int64_t r1, float *scra
     for (int64_t g = 0; g < pn.n_group; g++) pack_group(packed + g * group_floats, m, r + g * MR, r + pn.n_row - 1, type);
     int64_t next = r + pn.n_row, n_next = IJ_MIN(max_rows, r1 - next);
     if (n_next > 0) {
-      int64_t n_block = ij__div_up(m->n, NT) * pn.n_group * IJ_MAX(1, (m->k / 16 + BLOCK_STEPS / 2) / BLOCK_STEPS);
-      pn.fetch = (prefetcher){(const char *)m->w + next * m->w_stride, m->w_stride, row_bytes, 0, n_next,
-                              ij__div_up(n_next * row_bytes, n_block)};
+      int64_t n_block = k_blocks(m), block_steps = m->k / 16 / n_block;
+      int64_t quota = ij__div_up(n_next * row_bytes, ij__div_up(m->n, NT) * pn.n_group * n_block);
+      int64_t parts = ij__div_up(row_bytes, quota); /* whole parts of a row, so that its end costs no block */
+      quota = ij__div_up(row_bytes, parts);
+      pn.fetch = (prefetcher){.row = (const char *)m->w + next * m->w_stride, .stride = m->w_stride, .row_bytes = row_bytes, .n_row = n_next};
+      pn.fetch.quota = quota;
+      pn.fetch.step = IJ_MIN(64, ij__div_up(quota, block_steps * PASSES));
     }
     panel_run(&pn);
   }

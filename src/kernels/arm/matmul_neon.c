@@ -11,7 +11,6 @@
 #define DIRECT_MAX_N_F32 12
 #define BLOCK_STEPS 32    /* k = 512: 6 rows of x are 12 KB, 4 of weights 8 KB, for caches of 32 KB */
 #define PANEL_ROWS 64
-#define UNROLL
 
 #include "core/base.h"
 
@@ -22,8 +21,9 @@ static inline vec v_load(const float *p) { return vld1q_f32(p); }
 static inline void v_store(float *p, vec a) { vst1q_f32(p, a); }
 static inline vec v_add(vec a, vec b) { return vaddq_f32(a, b); }
 static inline vec v_fma(vec a, vec b, vec c) { return vfmaq_f32(c, a, b); }
-static inline void v_prefetch(const char *p) { __builtin_prefetch(p, 0, 3); }
-static inline void v_prefetch2(const char *p) { __builtin_prefetch(p, 0, 2); }
+/* Macros: GCC 12 takes a function that only prefetches for one without effect and drops its calls. */
+#define v_prefetch(p) __builtin_prefetch(p, 0, 3)
+#define v_prefetch2(p) __builtin_prefetch(p, 0, 2)
 
 static inline vec v_load_bf16(const char *p) {
   return vreinterpretq_f32_u32(vshll_n_u16(vreinterpret_u16_u8(vld1_u8((const uint8_t *)p)), 16));
@@ -31,10 +31,7 @@ static inline vec v_load_bf16(const char *p) {
 
 static inline vec v_load_f16(const char *p) { return vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8((const uint8_t *)p))); }
 
-static inline void v_store_quarters(float *p, int plane, vec a) {
-  (void)plane;
-  vst1q_f32(p, a);
-}
+static inline vec v_row_order(vec a) { return a; }
 
 /* a0 a1 b0 b1, a2 a3 b2 b3, a0 a2 b0 b2, a1 a3 b1 b3. */
 static inline vec v_low_pairs(vec a, vec b) { return vcombine_f32(vget_low_f32(a), vget_low_f32(b)); }
@@ -47,22 +44,22 @@ static inline vec v_odds(vec a, vec b) { return vuzp2q_f32(a, b); }
 static uint64_t read_stream_neon(const void *p, size_t n) {
   const uint64_t *q = p;
   uint64x2_t s[8];
-  for (int j = 0; j < 8; j++) s[j] = vdupq_n_u64(0);
+  UNROLL for (int j = 0; j < 8; j++) s[j] = vdupq_n_u64(0);
   for (size_t i = 0; i + 16 <= n / 8; i += 16) {
-    for (int j = 0; j < 8; j++) s[j] = vaddq_u64(s[j], vld1q_u64(q + i + 2 * (size_t)j));
+    UNROLL for (int j = 0; j < 8; j++) s[j] = vaddq_u64(s[j], vld1q_u64(q + i + 2 * (size_t)j));
   }
-  for (int j = 1; j < 8; j++) s[0] = vaddq_u64(s[0], s[j]);
+  UNROLL for (int j = 1; j < 8; j++) s[0] = vaddq_u64(s[0], s[j]);
   return vgetq_lane_u64(s[0], 0) + vgetq_lane_u64(s[0], 1);
 }
 
 /* 24 chains: enough for four units with a latency of four cycles. */
 static float fma_peak_neon(int64_t n_iter, double *n_fma) {
   vec s[24], a = vdupq_n_f32(0.999f), b = vdupq_n_f32(0.5f), all = v_zero();
-  for (int j = 0; j < 24; j++) s[j] = vdupq_n_f32((float)j);
+  UNROLL for (int j = 0; j < 24; j++) s[j] = vdupq_n_f32((float)j);
   for (int64_t i = 0; i < n_iter; i++) {
-    for (int j = 0; j < 24; j++) s[j] = vfmaq_f32(s[j], a, b);
+    UNROLL for (int j = 0; j < 24; j++) s[j] = vfmaq_f32(s[j], a, b);
   }
-  for (int j = 0; j < 24; j++) all = v_add(all, s[j]);
+  UNROLL for (int j = 0; j < 24; j++) all = v_add(all, s[j]);
   *n_fma = 24.0 * 4.0 * (double)n_iter;
   return vaddvq_f32(all);
 }

@@ -11,7 +11,6 @@
 #define DIRECT_MAX_N_F32 12
 #define BLOCK_STEPS 64    /* k = 1024: 3 rows of x are 12 KB, 4 of weights 16 KB */
 #define PANEL_ROWS 64
-#define UNROLL
 
 #include "core/base.h"
 
@@ -22,8 +21,9 @@ static inline vec v_load(const float *p) { return _mm256_loadu_ps(p); }
 static inline void v_store(float *p, vec a) { _mm256_storeu_ps(p, a); }
 static inline vec v_add(vec a, vec b) { return _mm256_add_ps(a, b); }
 static inline vec v_fma(vec a, vec b, vec c) { return _mm256_fmadd_ps(a, b, c); }
-static inline void v_prefetch(const char *p) { _mm_prefetch(p, _MM_HINT_T0); }
-static inline void v_prefetch2(const char *p) { _mm_prefetch(p, _MM_HINT_T1); }
+/* Macros: GCC 12 takes a function that only prefetches for one without effect and drops its calls. */
+#define v_prefetch(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
+#define v_prefetch2(p) _mm_prefetch((const char *)(p), _MM_HINT_T1)
 
 static inline vec v_load_bf16(const char *p) {
   __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
@@ -32,11 +32,11 @@ static inline vec v_load_bf16(const char *p) {
 
 static inline vec v_load_f16(const char *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p)); }
 
-/* The two quarters of a, `plane` floats apart. */
-static inline void v_store_quarters(float *p, int plane, vec a) {
-  _mm_storeu_ps(p, _mm256_castps256_ps128(a));
-  _mm_storeu_ps(p + plane, _mm256_extractf128_ps(a, 1));
-}
+/* The upper half added to the lower, of a in the lower half of the result and of b in the upper. A blend and one shuffle. */
+static inline vec v_fours(vec a, vec b) { return _mm256_add_ps(_mm256_blend_ps(a, b, 0xf0), _mm256_permute2f128_ps(a, b, 0x21)); }
+
+/* The fold of four registers of two rows each leaves rows 0 2 4 6 1 3 5 7. */
+static inline vec v_row_order(vec a) { return _mm256_permutevar8x32_ps(a, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)); }
 
 /* Within each 128 bits: a0 a1 b0 b1, a2 a3 b2 b3, a0 a2 b0 b2, a1 a3 b1 b3. */
 static inline vec v_low_pairs(vec a, vec b) { return _mm256_shuffle_ps(a, b, _MM_SHUFFLE(1, 0, 1, 0)); }
@@ -49,11 +49,11 @@ static inline vec v_odds(vec a, vec b) { return _mm256_shuffle_ps(a, b, _MM_SHUF
 static uint64_t read_stream_avx2(const void *p, size_t n) {
   const char *q = p;
   __m256i s[8];
-  for (int j = 0; j < 8; j++) s[j] = _mm256_setzero_si256();
+  UNROLL for (int j = 0; j < 8; j++) s[j] = _mm256_setzero_si256();
   for (size_t i = 0; i + 256 <= n; i += 256) {
-    for (int j = 0; j < 8; j++) s[j] = _mm256_add_epi64(s[j], _mm256_loadu_si256((const __m256i *)(const void *)(q + i + 32 * j)));
+    UNROLL for (int j = 0; j < 8; j++) s[j] = _mm256_add_epi64(s[j], _mm256_loadu_si256((const __m256i *)(const void *)(q + i + 32 * j)));
   }
-  for (int j = 1; j < 8; j++) s[0] = _mm256_add_epi64(s[0], s[j]);
+  UNROLL for (int j = 1; j < 8; j++) s[0] = _mm256_add_epi64(s[0], s[j]);
   uint64_t lane[4];
   _mm256_storeu_si256((__m256i *)(void *)lane, s[0]);
   return lane[0] + lane[1] + lane[2] + lane[3];
@@ -62,11 +62,11 @@ static uint64_t read_stream_avx2(const void *p, size_t n) {
 /* 12 chains: more than the two units times their latency of four or five cycles need. */
 static float fma_peak_avx2(int64_t n_iter, double *n_fma) {
   vec s[12], a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(0.5f), all = v_zero();
-  for (int j = 0; j < 12; j++) s[j] = _mm256_set1_ps((float)j);
+  UNROLL for (int j = 0; j < 12; j++) s[j] = _mm256_set1_ps((float)j);
   for (int64_t i = 0; i < n_iter; i++) {
-    for (int j = 0; j < 12; j++) s[j] = v_fma(s[j], a, b);
+    UNROLL for (int j = 0; j < 12; j++) s[j] = v_fma(s[j], a, b);
   }
-  for (int j = 0; j < 12; j++) all = v_add(all, s[j]);
+  UNROLL for (int j = 0; j < 12; j++) all = v_add(all, s[j]);
   *n_fma = 12.0 * 8.0 * (double)n_iter;
   float lane[8], total = 0;
   v_store(lane, all);

@@ -11,7 +11,6 @@
 #define DIRECT_MAX_N_F32 24
 #define BLOCK_STEPS 64    /* k = 1024: 6 rows of x are 24 KB */
 #define PANEL_ROWS 64
-#define UNROLL
 
 #include "core/base.h"
 
@@ -22,8 +21,9 @@ static inline vec v_load(const float *p) { return _mm512_loadu_ps(p); }
 static inline void v_store(float *p, vec a) { _mm512_storeu_ps(p, a); }
 static inline vec v_add(vec a, vec b) { return _mm512_add_ps(a, b); }
 static inline vec v_fma(vec a, vec b, vec c) { return _mm512_fmadd_ps(a, b, c); }
-static inline void v_prefetch(const char *p) { _mm_prefetch(p, _MM_HINT_T0); }
-static inline void v_prefetch2(const char *p) { _mm_prefetch(p, _MM_HINT_T1); }
+/* Macros: GCC 12 takes a function that only prefetches for one without effect and drops its calls. */
+#define v_prefetch(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
+#define v_prefetch2(p) _mm_prefetch((const char *)(p), _MM_HINT_T1)
 
 static inline vec v_load_bf16(const char *p) {
   __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
@@ -32,12 +32,21 @@ static inline vec v_load_bf16(const char *p) {
 
 static inline vec v_load_f16(const char *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p)); }
 
-/* The four quarters of a, `plane` floats apart. */
-static inline void v_store_quarters(float *p, int plane, vec a) {
-  _mm_storeu_ps(p, _mm512_castps512_ps128(a));
-  _mm_storeu_ps(p + plane, _mm512_extractf32x4_ps(a, 1));
-  _mm_storeu_ps(p + 2 * plane, _mm512_extractf32x4_ps(a, 2));
-  _mm_storeu_ps(p + 3 * plane, _mm512_extractf32x4_ps(a, 3));
+/* The upper half added to the lower, of a in the lower half of the result and of b in the upper. A blend and one shuffle. */
+static inline vec v_halves(vec a, vec b) {
+  return _mm512_add_ps(_mm512_mask_blend_ps(0xff00, a, b), _mm512_shuffle_f32x4(a, b, _MM_SHUFFLE(1, 0, 3, 2)));
+}
+
+/* 16 lanes to 4 for each of four: a | b | c | d. */
+static inline vec v_fours(vec a, vec b, vec c, vec d) {
+  vec ac = v_halves(a, c), bd = v_halves(b, d);
+  __m512i swapped = _mm512_setr_epi32(4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15, 24, 25, 26, 27);
+  return _mm512_add_ps(_mm512_mask_blend_ps(0xf0f0, ac, bd), _mm512_permutex2var_ps(ac, swapped, bd));
+}
+
+/* The fold of four registers of four rows each leaves row 4 * i + j in place 4 * j + i. */
+static inline vec v_row_order(vec a) {
+  return _mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), a);
 }
 
 /* Within each 128 bits: a0 a1 b0 b1, a2 a3 b2 b3, a0 a2 b0 b2, a1 a3 b1 b3. */
@@ -51,22 +60,22 @@ static inline vec v_odds(vec a, vec b) { return _mm512_shuffle_ps(a, b, _MM_SHUF
 static uint64_t read_stream_avx512(const void *p, size_t n) {
   const char *q = p;
   __m512i s[8];
-  for (int j = 0; j < 8; j++) s[j] = _mm512_setzero_si512();
+  UNROLL for (int j = 0; j < 8; j++) s[j] = _mm512_setzero_si512();
   for (size_t i = 0; i + 512 <= n; i += 512) {
-    for (int j = 0; j < 8; j++) s[j] = _mm512_add_epi64(s[j], _mm512_loadu_si512((const void *)(q + i + 64 * j)));
+    UNROLL for (int j = 0; j < 8; j++) s[j] = _mm512_add_epi64(s[j], _mm512_loadu_si512((const void *)(q + i + 64 * j)));
   }
-  for (int j = 1; j < 8; j++) s[0] = _mm512_add_epi64(s[0], s[j]);
+  UNROLL for (int j = 1; j < 8; j++) s[0] = _mm512_add_epi64(s[0], s[j]);
   return (uint64_t)_mm512_reduce_add_epi64(s[0]);
 }
 
 /* 24 chains: more than the two units times their latency of four cycles need. */
 static float fma_peak_avx512(int64_t n_iter, double *n_fma) {
   vec s[24], a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(0.5f), all = v_zero();
-  for (int j = 0; j < 24; j++) s[j] = _mm512_set1_ps((float)j);
+  UNROLL for (int j = 0; j < 24; j++) s[j] = _mm512_set1_ps((float)j);
   for (int64_t i = 0; i < n_iter; i++) {
-    for (int j = 0; j < 24; j++) s[j] = v_fma(s[j], a, b);
+    UNROLL for (int j = 0; j < 24; j++) s[j] = v_fma(s[j], a, b);
   }
-  for (int j = 0; j < 24; j++) all = v_add(all, s[j]);
+  UNROLL for (int j = 0; j < 24; j++) all = v_add(all, s[j]);
   *n_fma = 24.0 * 16.0 * (double)n_iter;
   return _mm512_reduce_add_ps(all);
 }
