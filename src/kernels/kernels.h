@@ -34,7 +34,7 @@ typedef struct ij_matmul {
 } ij_matmul;
 
 /* Floats of scratch that each worker hands to matmul (contents mean nothing before and after). */
-#define IJ_MATMUL_SCRATCH (192 * 1024)
+#define IJ_MATMUL_SCRATCH (288 * 1024)
 
 typedef struct ij_kernels {
   ij_level level;

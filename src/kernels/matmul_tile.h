@@ -85,6 +85,9 @@ INLINE void store_sums(float *sums, const int first, const int n_row, vec (*c)[P
 #endif
 }
 
+/* Tokens of the next tile of at most max: tiles of nearly the same size, because a small one wastes the loads of its weights. */
+INLINE int64_t tile_tokens(int64_t n_left, int64_t max) { return ij__div_up(n_left, ij__div_up(n_left, max)); }
+
 /* ---- tails: the last k mod 16 values, padded with zeros ------------------------------------------------------------------------ */
 
 static void pad_x(float *out, const float *x, int64_t ldx, int64_t nt, int64_t k) {
@@ -102,6 +105,49 @@ INLINE void pad_w(float *out, const char *row, int64_t k, const ij_dtype type) {
 
 /* ---- few tokens: straight from memory ------------------------------------------------------------------------------------------ */
 
+/* Which weights to fetch while others are used: those a fixed distance on in the same MR rows, and in the next MR past their end.
+ * The distance is `groups` whole groups of rows and `bytes` of one more row; what to add to an address before and after the turn. */
+typedef struct lookahead {
+  int64_t groups, bytes, before, after;
+} lookahead;
+
+/* The distance: DIRECT_AHEAD bytes of each row, which times MR is what memory has under way; whole groups where rows are shorter. */
+static lookahead lookahead_of(const ij_matmul *m, int64_t row_bytes) {
+  lookahead f = {0};
+  if (row_bytes > DIRECT_AHEAD) {
+    f.bytes = DIRECT_AHEAD;
+  } else if (row_bytes > 0) {
+    f.groups = ij__div_up(DIRECT_AHEAD, row_bytes);
+  }
+  f.before = f.groups * MR * m->w_stride + f.bytes;
+  f.after = (f.groups + 1) * MR * m->w_stride + f.bytes - row_bytes;
+  return f;
+}
+
+/* Limits the distance near the end of the rows: nothing is fetched that other threads work on. */
+static lookahead lookahead_at(const lookahead *f, int64_t n_group_left) {
+  lookahead g = *f;
+  if (n_group_left <= f->groups) g.before = 0;
+  if (n_group_left <= f->groups + 1) g.after = 0;
+  return g;
+}
+
+/* What the distance leaves out at the start. */
+static void lookahead_start(const lookahead *f, const ij_matmul *m, int64_t r0, int64_t r1, int64_t row_bytes) {
+  for (int64_t b = 0; b < (f->groups > 0 ? row_bytes : f->bytes); b += 64) {
+    for (int64_t r = r0; r < IJ_MIN(r1, r0 + IJ_MAX(1, f->groups) * MR); r++) v_prefetch((const char *)m->w + r * m->w_stride + b);
+  }
+}
+
+/* With many tokens x takes the first-level cache, so weights are fetched to the second only. */
+INLINE void direct_prefetch(const char *p, const int nt) {
+  if (nt > 3) {
+    v_prefetch2(p);
+  } else {
+    v_prefetch(p);
+  }
+}
+
 /* One step of 16 k. */
 INLINE void direct_step(vec (*c)[4][PASSES], const char *const *row, int64_t s, const float *x, int64_t ldx, const int n_row, const int nt,
                         const ij_dtype type) {
@@ -116,7 +162,7 @@ INLINE void direct_step(vec (*c)[4][PASSES], const char *const *row, int64_t s, 
 }
 
 /* Partial sums of n_row rows (2 or 4: rows first .. of group g) and nt tokens, all 16 lanes at once. */
-INLINE void direct_tile(const char *const *w, int64_t ahead, const float *x, int64_t ldx, const float *x_tail, int64_t k, float *sums,
+INLINE void direct_tile(const char *const *w, const lookahead *f, const float *x, int64_t ldx, const float *x_tail, int64_t k, float *sums,
                         const int first, const int n_row, const int nt, const ij_dtype type) {
   vec c[DIRECT_NT][4][PASSES];
   const char *row[4];
@@ -127,9 +173,13 @@ INLINE void direct_tile(const char *const *w, int64_t ahead, const float *x, int
     }
   }
   const int64_t per_line = 4 / type_bytes(type), n_step = k / 16; /* steps to a cache line, each line prefetched once */
-  int64_t s = 0;
+  int64_t s = 0, turn = n_step - f->bytes / (16 * type_bytes(type)); /* from here on the line ahead is in the next group */
+  for (; s + per_line <= turn; s += per_line) {
+    UNROLL for (int r = 0; r < n_row; r++) direct_prefetch(row[r] + s * 16 * type_bytes(type) + f->before, nt);
+    UNROLL for (int i = 0; i < per_line; i++) direct_step(c, row, s + i, x, ldx, n_row, nt, type);
+  }
   for (; s + per_line <= n_step; s += per_line) {
-    UNROLL for (int r = 0; r < n_row; r++) v_prefetch(row[r] + s * 16 * type_bytes(type) + ahead);
+    UNROLL for (int r = 0; r < n_row; r++) direct_prefetch(row[r] + s * 16 * type_bytes(type) + f->after, nt);
     UNROLL for (int i = 0; i < per_line; i++) direct_step(c, row, s + i, x, ldx, n_row, nt, type);
   }
   for (; s < n_step; s++) direct_step(c, row, s, x, ldx, n_row, nt, type);
@@ -147,34 +197,36 @@ INLINE void direct_tile(const char *const *w, int64_t ahead, const float *x, int
 }
 
 /* One batch of at most V rows and nt tokens. */
-INLINE void direct_batch(const ij_matmul *m, int64_t r0, int64_t r1, int64_t r_end, const float *x, const float *x_tail, float *sums,
-                         const int nt, const ij_dtype type) {
+INLINE void direct_batch(const ij_matmul *m, int64_t r0, int64_t r1, int64_t r_end, const lookahead *f, const float *x,
+                         const float *x_tail, float *sums, const int nt, const ij_dtype type) {
   const int rows = nt == 1 || V == 16 ? 4 : 2; /* what the registers hold */
   for (int64_t r = r0; r < r1; r += MR) {
     const char *w[MR];
     for (int i = 0; i < MR; i++) w[i] = (const char *)m->w + IJ_MIN(r + i, r1 - 1) * m->w_stride;
-    int64_t ahead = r + 2 * MR <= r_end ? MR * m->w_stride : 0;
-    direct_tile(w, ahead, x, m->ldx, x_tail, m->k, sums + (r - r0) * 4, 0, rows, nt, type);
-    if (rows == 2) direct_tile(w, ahead, x, m->ldx, x_tail, m->k, sums + (r - r0) * 4, 2, rows, nt, type);
+    lookahead ahead = lookahead_at(f, (r_end - r) / MR);
+    direct_tile(w, &ahead, x, m->ldx, x_tail, m->k, sums + (r - r0) * 4, 0, rows, nt, type);
+    if (rows == 2) direct_tile(w, &ahead, x, m->ldx, x_tail, m->k, sums + (r - r0) * 4, 2, rows, nt, type);
   }
 }
 
 INLINE void direct(const ij_matmul *m, int64_t r0, int64_t r1, const ij_dtype type) {
   float sums[DIRECT_NT * BATCH] = {0}, x_tail[DIRECT_NT * 16]; /* rows that a short batch lacks are folded too, and dropped */
+  const lookahead f = lookahead_of(m, m->k * type_bytes(type));
+  lookahead_start(&f, m, r0, r1, m->k * type_bytes(type));
   for (int64_t r = r0; r < r1; r += V) {
     int64_t n_row = IJ_MIN(V, r1 - r);
-    for (int64_t t = 0; t < m->n; t += DIRECT_NT) {
-      int64_t nt = IJ_MIN(DIRECT_NT, m->n - t);
+    for (int64_t t = 0, nt; t < m->n; t += nt) {
+      nt = tile_tokens(m->n - t, DIRECT_NT);
       const float *x = m->x + t * m->ldx;
       if (m->k % 16 != 0) pad_x(x_tail, x, m->ldx, nt, m->k);
       switch (nt) {
-        case 1: direct_batch(m, r, r + n_row, r1, x, x_tail, sums, 1, type); break;
-        case 2: direct_batch(m, r, r + n_row, r1, x, x_tail, sums, 2, type); break;
-        case 3: direct_batch(m, r, r + n_row, r1, x, x_tail, sums, 3, type); break;
+        case 1: direct_batch(m, r, r + n_row, r1, &f, x, x_tail, sums, 1, type); break;
+        case 2: direct_batch(m, r, r + n_row, r1, &f, x, x_tail, sums, 2, type); break;
+        case 3: direct_batch(m, r, r + n_row, r1, &f, x, x_tail, sums, 3, type); break;
 #if DIRECT_NT > 3
-        case 4: direct_batch(m, r, r + n_row, r1, x, x_tail, sums, 4, type); break;
-        case 5: direct_batch(m, r, r + n_row, r1, x, x_tail, sums, 5, type); break;
-        case 6: direct_batch(m, r, r + n_row, r1, x, x_tail, sums, 6, type); break;
+        case 4: direct_batch(m, r, r + n_row, r1, &f, x, x_tail, sums, 4, type); break;
+        case 5: direct_batch(m, r, r + n_row, r1, &f, x, x_tail, sums, 5, type); break;
+        case 6: direct_batch(m, r, r + n_row, r1, &f, x, x_tail, sums, 6, type); break;
 #endif
         default: break;
       }
@@ -353,12 +405,12 @@ static int64_t k_blocks(const ij_matmul *m) { return IJ_MAX(1, (m->k / 16 + BLOC
 static void panel_run(panel *pn) {
   const ij_matmul *m = pn->m;
   int64_t whole = m->k / 16, n_block = k_blocks(m);
-  for (int64_t t = 0; t < m->n; t += NT) {
-    int64_t nt = IJ_MIN(NT, m->n - t);
+  for (int64_t t = 0, nt; t < m->n; t += nt) {
+    nt = tile_tokens(m->n - t, NT);
     const float *x = m->x + t * m->ldx;
     for (int64_t b = 0; b < n_block; b++) {
       int64_t s0 = whole * b / n_block, s1 = whole * (b + 1) / n_block;
-      const float *x_next = b + 1 < n_block ? x + s1 * 16 : m->x + (t + NT < m->n ? (t + NT) * m->ldx : 0);
+      const float *x_next = b + 1 < n_block ? x + s1 * 16 : m->x + (t + nt < m->n ? (t + nt) * m->ldx : 0);
       panel_block(pn, t, nt, s0, s1, x + s0 * 16, m->ldx, x_next);
     }
     if (m->k % 16 == 0) continue;
@@ -371,7 +423,7 @@ static void panel_run(panel *pn) {
 /* Rows that a panel may have: as many as scratch holds with their parked sums, in whole batches where possible. */
 static int64_t panel_rows(const ij_matmul *m) {
   int64_t per_row = ij__div_up(m->k, 16) * 16 + 16 * NT;
-  int64_t n = IJ_MIN(PANEL_ROWS, (IJ_MATMUL_SCRATCH - 16) / per_row);
+  int64_t n = IJ_MIN(m->n > 64 ? PANEL_ROWS : PANEL_ROWS_FEW, (IJ_MATMUL_SCRATCH - 16) / per_row);
   return n >= 16 ? n & ~(int64_t)15 : n & ~(int64_t)(MR - 1);
 }
 
@@ -394,7 +446,9 @@ INLINE void matmul_tiled(const ij_matmul *m, int64_t r0, int64_t r1, float *scra
       int64_t quota = ij__div_up(n_next * row_bytes, ij__div_up(m->n, NT) * pn.n_group * n_block);
       int64_t parts = ij__div_up(row_bytes, quota); /* whole parts of a row, so that its end costs no block */
       quota = ij__div_up(row_bytes, parts);
-      pn.fetch = (prefetcher){.row = (const char *)m->w + next * m->w_stride, .stride = m->w_stride, .row_bytes = row_bytes, .n_row = n_next};
+      pn.fetch = (prefetcher){.row = (const char *)m->w + next * m->w_stride, .stride = m->w_stride};
+      pn.fetch.row_bytes = row_bytes;
+      pn.fetch.n_row = n_next;
       pn.fetch.quota = quota;
       pn.fetch.step = IJ_MIN(64, ij__div_up(quota, block_steps * PASSES));
     }

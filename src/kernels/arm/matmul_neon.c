@@ -9,8 +9,10 @@
 #define DIRECT_NT 3
 #define DIRECT_MAX_N 6    /* up to here weights are widened in registers */
 #define DIRECT_MAX_N_F32 12
+#define DIRECT_AHEAD 1024   /* bytes of each of 4 rows under way from memory: best of 512 to 4096 */
 #define BLOCK_STEPS 32    /* k = 512: 6 rows of x are 12 KB, 4 of weights 8 KB, for caches of 32 KB */
 #define PANEL_ROWS 64
+#define PANEL_ROWS_FEW 32
 
 #include "core/base.h"
 

@@ -9,8 +9,10 @@
 #define DIRECT_NT 6
 #define DIRECT_MAX_N 8    /* up to here weights are widened in registers */
 #define DIRECT_MAX_N_F32 24
+#define DIRECT_AHEAD 1024   /* bytes of each of 4 rows under way from memory: best of 512 to 4096 */
 #define BLOCK_STEPS 64    /* k = 1024: 6 rows of x are 24 KB */
 #define PANEL_ROWS 64
+#define PANEL_ROWS_FEW 32
 
 #include "core/base.h"
 
