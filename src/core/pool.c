@@ -1,15 +1,17 @@
 /* pool.c: see pool.h.
  *
- * Protocol. The caller writes the job fields, sets `running` to the number of workers, and bumps `epoch` (release). A worker
- * that sees a new epoch (acquire) takes chunks from `next` until none is left, then decrements `running` (release). The
- * caller works as well, and waits for `running` to reach 0 (acquire) before it touches the job again. So a worker never reads
- * a job that is being rewritten, and every write of a chunk happens before ij__pool_run returns.
- * Sleeping: a worker that has spun without a new epoch counts itself in `sleepers` under the mutex and waits on the condition;
- * the caller looks at `sleepers` after the bump (both sequentially consistent), so a sleeper is never missed.
+ * Protocol. One 64-bit word, `ticket`, holds the number of the loop (high half) and how many of its chunks are still to be claimed (low
+ * half). The caller writes the job fields, then stores the ticket (release). A thread claims a chunk by lowering the ticket with a
+ * compare-and-swap (acquire) and only then reads the fields: they cannot change before this chunk is done, because the caller waits until
+ * `done` (release by the workers, acquire by the caller) has counted all chunks. So a worker that the system has put aside holds up nobody
+ * unless it holds a chunk, and one that comes late finds nothing to claim.
+ * Sleeping: a worker that has spun in vain counts itself in `sleepers` and then looks at the ticket once more under the mutex; the caller
+ * looks at `sleepers` after storing the ticket. Both are sequentially consistent, so one of them sees the other.
  */
 #define _GNU_SOURCE
 #include "core/pool.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #if defined(__x86_64__)
@@ -20,13 +22,19 @@
 #include "core/alloc.h"
 #include "core/cpu.h"
 
-#define SPIN_ROUNDS 20000 /* about 0.3 ms: longer than the serial stretches inside a token */
+#define SPIN_ROUNDS 20000 /* about a millisecond: longer than the serial stretches inside a token */
+
+typedef struct worker_arg {
+  ij_pool *pool;
+  int index;
+} worker_arg;
 
 struct ij_pool {
   int n_threads;
   int n_started;
-  bool oversubscribed; /* more threads than processors: yield instead of spinning */
+  int spin_rounds;     /* few when there are more threads than processors */
   pthread_t *threads;
+  worker_arg *args;      /* one per thread */
   pthread_mutex_t mutex; /* protects only the sleep and wake of workers */
   pthread_cond_t wake;
   _Atomic int sleepers;
@@ -35,15 +43,10 @@ struct ij_pool {
   ij_pool_fn fn;
   void *ctx;
   int64_t n, grain;
-  _Alignas(64) _Atomic int64_t next;
-  _Alignas(64) _Atomic uint32_t epoch;
-  _Alignas(64) _Atomic int running;
+  uint32_t n_chunk;
+  _Alignas(64) _Atomic uint64_t ticket; /* loop number << 32 | chunks not yet claimed */
+  _Alignas(64) _Atomic uint32_t done;
 };
-
-typedef struct worker_arg {
-  ij_pool *pool;
-  int index;
-} worker_arg;
 
 static inline void relax(void) {
 #if defined(__x86_64__)
@@ -54,71 +57,66 @@ static inline void relax(void) {
 }
 
 static void take_chunks(ij_pool *p, int worker) {
-  for (;;) {
-    int64_t i0 = atomic_fetch_add_explicit(&p->next, p->grain, memory_order_relaxed);
-    if (i0 >= p->n) return;
+  uint64_t t = atomic_load_explicit(&p->ticket, memory_order_relaxed);
+  while ((uint32_t)t != 0) {
+    if (!atomic_compare_exchange_weak_explicit(&p->ticket, &t, t - 1, memory_order_acquire, memory_order_relaxed)) continue;
+    int64_t i0 = (int64_t)(p->n_chunk - (uint32_t)t) * p->grain;
     p->fn(p->ctx, worker, i0, IJ_MIN(i0 + p->grain, p->n));
+    atomic_fetch_add_explicit(&p->done, 1, memory_order_release);
+    t = atomic_load_explicit(&p->ticket, memory_order_relaxed);
   }
 }
 
-/* Returns once the epoch differs from `seen`. */
-static uint32_t await_epoch(ij_pool *p, uint32_t seen) {
-  uint32_t e;
-  for (int i = 0; i < SPIN_ROUNDS; i++) {
-    e = atomic_load_explicit(&p->epoch, memory_order_acquire);
-    if (e != seen) return e;
-    if (p->oversubscribed) sched_yield();
+/* Returns when there may be something to claim, or the pool closes. */
+static void await_work(ij_pool *p) {
+  for (int i = 0; i < p->spin_rounds; i++) {
+    if ((uint32_t)atomic_load_explicit(&p->ticket, memory_order_relaxed) != 0) return;
     relax();
   }
   pthread_mutex_lock(&p->mutex);
   atomic_fetch_add(&p->sleepers, 1);
-  while ((e = atomic_load(&p->epoch)) == seen) pthread_cond_wait(&p->wake, &p->mutex);
+  while ((uint32_t)atomic_load(&p->ticket) == 0 && !atomic_load(&p->quit)) pthread_cond_wait(&p->wake, &p->mutex);
   atomic_fetch_sub(&p->sleepers, 1);
   pthread_mutex_unlock(&p->mutex);
-  return e;
 }
 
 static void *worker_main(void *arg) {
   worker_arg a = *(worker_arg *)arg;
-  ij__free(arg);
   ij__alloc_guard_enter(); /* workers only ever run kernels */
-  for (uint32_t seen = 0;;) {
-    seen = await_epoch(a.pool, seen);
-    if (atomic_load(&a.pool->quit)) return NULL;
+  while (!atomic_load(&a.pool->quit)) {
     take_chunks(a.pool, a.index);
-    atomic_fetch_sub_explicit(&a.pool->running, 1, memory_order_release);
+    await_work(a.pool);
   }
+  return NULL;
 }
 
-static void wake_all(ij_pool *p) {
-  atomic_fetch_add(&p->epoch, 1);
-  if (atomic_load(&p->sleepers) > 0) {
-    pthread_mutex_lock(&p->mutex);
-    pthread_cond_broadcast(&p->wake);
-    pthread_mutex_unlock(&p->mutex);
-  }
+static void wake_sleepers(ij_pool *p) {
+  if (atomic_load(&p->sleepers) == 0) return;
+  pthread_mutex_lock(&p->mutex);
+  pthread_cond_broadcast(&p->wake);
+  pthread_mutex_unlock(&p->mutex);
 }
 
 ij_status ij__pool_open(ij_pool **out, int n_threads, ij_err *err) {
   *out = NULL;
   ij_pool *p = ij__alloc_zero(1, sizeof *p);
   pthread_t *threads = ij__alloc_zero((size_t)n_threads, sizeof *threads);
-  if (!p || !threads) {
+  worker_arg *args = ij__alloc_zero((size_t)n_threads, sizeof *args);
+  if (!p || !threads || !args) {
     ij__free(p);
     ij__free(threads);
+    ij__free(args);
     return ij__fail_nomem(err, "the thread pool", sizeof *p);
   }
   p->n_threads = n_threads;
   p->threads = threads;
-  p->oversubscribed = n_threads > ij__cpu_count();
+  p->args = args;
+  p->spin_rounds = n_threads > ij__cpu_count() ? 100 : SPIN_ROUNDS;
   pthread_mutex_init(&p->mutex, NULL);
   pthread_cond_init(&p->wake, NULL);
   for (int i = 1; i < n_threads; i++) {
-    worker_arg *a = ij__alloc(sizeof *a);
-    if (a) *a = (worker_arg){p, i};
-    int e = a ? pthread_create(&threads[i], NULL, worker_main, a) : 12;
-    if (e != 0) {
-      ij__free(a);
+    args[i] = (worker_arg){p, i};
+    if (pthread_create(&threads[i], NULL, worker_main, &args[i]) != 0) {
       ij__pool_close(&p);
       return ij__fail(err, IJ_E_NOMEM, "the thread pool", "thread %d of %d could not be started; use fewer threads", i + 1, n_threads);
     }
@@ -132,11 +130,12 @@ void ij__pool_close(ij_pool **pool) {
   ij_pool *p = *pool;
   if (!p) return;
   atomic_store(&p->quit, true);
-  wake_all(p);
+  wake_sleepers(p);
   for (int i = 1; i <= p->n_started; i++) pthread_join(p->threads[i], NULL);
   pthread_cond_destroy(&p->wake);
   pthread_mutex_destroy(&p->mutex);
   ij__free(p->threads);
+  ij__free(p->args);
   ij__free(p);
   *pool = NULL;
 }
@@ -145,7 +144,9 @@ int ij__pool_threads(const ij_pool *pool) { return pool->n_threads; }
 
 void ij__pool_run(ij_pool *p, int64_t n, int64_t grain, ij_pool_fn fn, void *ctx) {
   if (n <= 0) return;
-  if (p->n_threads == 1 || n <= grain) {
+  int64_t n_chunk = ij__div_up(n, grain);
+  assert(n_chunk <= UINT32_MAX);
+  if (p->n_threads == 1 || n_chunk == 1) {
     for (int64_t i = 0; i < n; i += grain) fn(ctx, 0, i, IJ_MIN(i + grain, n));
     return;
   }
@@ -153,12 +154,14 @@ void ij__pool_run(ij_pool *p, int64_t n, int64_t grain, ij_pool_fn fn, void *ctx
   p->ctx = ctx;
   p->n = n;
   p->grain = grain;
-  atomic_store_explicit(&p->next, 0, memory_order_relaxed);
-  atomic_store_explicit(&p->running, p->n_threads - 1, memory_order_relaxed);
-  wake_all(p);
+  p->n_chunk = (uint32_t)n_chunk;
+  atomic_store_explicit(&p->done, 0, memory_order_relaxed);
+  uint64_t loop = (atomic_load_explicit(&p->ticket, memory_order_relaxed) >> 32) + 1;
+  atomic_store(&p->ticket, loop << 32 | (uint64_t)n_chunk);
+  wake_sleepers(p);
   take_chunks(p, 0);
-  while (atomic_load_explicit(&p->running, memory_order_acquire) > 0) {
-    if (p->oversubscribed) sched_yield();
+  for (int i = 0; atomic_load_explicit(&p->done, memory_order_acquire) != p->n_chunk; i++) {
+    if (i > p->spin_rounds) sched_yield();
     relax();
   }
 }
