@@ -1,0 +1,191 @@
+/* forward.c: THE main path. A batch of token rows goes through the network from top to bottom.
+ *
+ * Rows of different sessions share every matrix product; only the short convolutions and attention look at a row's own past. No
+ * result of a row depends on which other rows are in the batch: that is what makes chunking, batching and rollback exact.
+ */
+#include <string.h>
+
+#include "model/net.h"
+
+typedef struct forward_ctx {
+  ij_net *net;
+  ij_batch_item *items;
+  int n_items;
+  int layer;
+  const float *gain;
+  const float *in;
+  float *out;
+} forward_ctx;
+
+/* h[row] = RMSNorm(embed[id]) */
+static void embed_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
+  (void)worker;
+  forward_ctx *c = ctx;
+  const ij_net *net = c->net;
+  const ij_weight *e = &net->weights->embed;
+  int64_t hidden = net->config->hidden;
+  for (int64_t row = i0; row < i1; row++) {
+    const ij_batch_item *item = &c->items[net->s.row_item[row]];
+    const char *src = (const char *)e->data + item->ids[net->s.row_at[row]] * e->row_stride;
+    float *h = net->s.h + row * hidden;
+    net->kernels->widen[e->dtype](h, src, hidden);
+    net->kernels->rms_norm(h, h, net->weights->embed_norm, net->config->eps, hidden);
+  }
+}
+
+static void norm_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
+  (void)worker;
+  forward_ctx *c = ctx;
+  int64_t hidden = c->net->config->hidden;
+  for (int64_t row = i0; row < i1; row++) {
+    c->net->kernels->rms_norm(c->out + row * hidden, c->in + row * hidden, c->gain, c->net->config->eps, hidden);
+  }
+}
+
+static void norm(forward_ctx *c, float *out, const float *in, const float *gain, int64_t n_row) {
+  c->out = out;
+  c->in = in;
+  c->gain = gain;
+  ij__pool_run(c->net->pool, n_row, 4, norm_rows, c);
+}
+
+/* Notes the first point (0: embedding, 1 + i: layer i) at which a row of h stopped being finite. */
+static void check_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
+  (void)worker;
+  forward_ctx *c = ctx;
+  const ij_net *net = c->net;
+  int64_t hidden = net->config->hidden;
+  for (int64_t row = i0; row < i1; row++) {
+    if (net->s.bad[row] == 0 && !net->kernels->all_finite(net->s.h + row * hidden, hidden)) net->s.bad[row] = c->layer + 1;
+  }
+}
+
+/* The end of each step on h: `point` 0 is the embedding, 1 + i layer i. */
+static void observe(forward_ctx *c, int point, int64_t n_row) {
+  c->layer = point;
+  ij__pool_run(c->net->pool, n_row, 16, check_rows, c);
+  size_t hidden = (size_t)c->net->config->hidden;
+  for (int i = 0; i < c->n_items; i++) {
+    const ij_batch_item *item = &c->items[i];
+    if (!item->trace) continue;
+    memcpy(item->trace + (size_t)(point * item->trace_ld) * hidden, c->net->s.h + (size_t)item->row0 * hidden,
+           (size_t)item->n * hidden * sizeof(float));
+  }
+}
+
+static ij_status decoder_layer(forward_ctx *c, int layer, int64_t n_row) {
+  ij_net *net = c->net;
+  const ij_layer *l = &net->weights->layers[layer];
+  ij_scratch *s = &net->s;
+
+  norm(c, s->x, s->h, l->attn_norm, n_row);
+  ij__attention(net, layer, c->items, c->n_items, n_row);                                /* y = attention(x) */
+  ij__sconv(net, layer, IJ_CONV_ATTN, c->items, c->n_items, s->y, s->h, true);           /* h += sconv(y) */
+
+  norm(c, s->x, s->h, l->mlp_norm, n_row);
+  ij_status status = ij__mlp(net, layer, n_row);                                         /* y = mlp(x), dense or experts */
+  if (status != IJ_OK) return status;
+  ij__sconv(net, layer, IJ_CONV_MLP, c->items, c->n_items, s->y, s->h, true);            /* h += sconv(y) */
+  return IJ_OK;
+}
+
+/* head_in[i] = RMSNorm(h[row]; norm) / mup for the rows whose logits are wanted, gathered. */
+static int64_t gather_head_rows(forward_ctx *c) {
+  const ij_net *net = c->net;
+  int64_t hidden = net->config->hidden, n = 0;
+  float inv_mup = 1.0f / net->config->logit_divisor;
+  for (int i = 0; i < c->n_items; i++) {
+    const ij_batch_item *item = &c->items[i];
+    if (!item->logits_all && !item->logits_last) continue;
+    for (int64_t t = item->logits_all ? 0 : item->n - 1; t < item->n; t++, n++) {
+      float *x = net->s.head_in + n * hidden;
+      net->kernels->rms_norm(x, net->s.h + (item->row0 + t) * hidden, net->weights->norm, net->config->eps, hidden);
+      net->kernels->scale(x, x, inv_mup, hidden);
+    }
+  }
+  return n;
+}
+
+/* logits = head_in * unembed^T over the ids that exist; padding rows are never computed. */
+static void head(forward_ctx *c) {
+  ij_net *net = c->net;
+  ij_weight w = net->weights->unembed;
+  w.rows = net->config->unpadded_vocab;
+  int64_t hidden = net->config->hidden;
+  gather_head_rows(c);
+  const float *x = net->s.head_in;
+  for (int i = 0; i < c->n_items; i++) {
+    ij_batch_item *item = &c->items[i];
+    if (!item->logits_all && !item->logits_last) continue;
+    int64_t n = item->logits_all ? item->n : 1;
+    float *y = item->logits_all ? item->logits_all : item->logits_last;
+    ij_gemm g = {.w = &w, .x = x, .ldx = hidden, .y = y, .ldy = w.rows, .n = n};
+    ij__gemm_run(net, &g, 1);
+    x += n * hidden;
+    const float *last = y + (n - 1) * w.rows;
+    if (item->logits_last && last != item->logits_last) memcpy(item->logits_last, last, (size_t)w.rows * sizeof(float));
+    if (item->status == IJ_OK && !net->kernels->all_finite(y, n * w.rows)) {
+      item->status = IJ_E_NUMERIC;
+      item->bad_point = net->config->n_layer + 1;
+    }
+  }
+}
+
+/* Rows that stopped being finite fail their item, which names the first point. */
+static void collect_bad(forward_ctx *c) {
+  for (int i = 0; i < c->n_items; i++) {
+    ij_batch_item *item = &c->items[i];
+    for (int64_t t = 0; t < item->n; t++) {
+      int bad = c->net->s.bad[item->row0 + t];
+      if (bad && (item->status == IJ_OK || bad - 1 < item->bad_point)) {
+        item->status = IJ_E_NUMERIC;
+        item->bad_point = bad - 1;
+      }
+    }
+  }
+}
+
+static int64_t number_rows(ij_net *net, ij_batch_item *items, int n_items) {
+  int64_t n_row = 0;
+  for (int i = 0; i < n_items; i++) {
+    items[i].row0 = n_row;
+    items[i].status = IJ_OK;
+    items[i].bad_point = -1;
+    for (int64_t t = 0; t < items[i].n; t++, n_row++) {
+      net->s.row_item[n_row] = i;
+      net->s.row_at[n_row] = (int)t;
+      net->s.bad[n_row] = 0;
+    }
+  }
+  return n_row;
+}
+
+/* The rings have been written up to the end of the step whatever became of it; `pos` moves only on success. */
+static void commit(ij_batch_item *items, int n_items) {
+  for (int i = 0; i < n_items; i++) {
+    ij_state *st = items[i].state;
+    int64_t end = st->pos + items[i].n;
+    st->high = IJ_MAX(st->high, end);
+    if (items[i].status == IJ_OK) st->pos = end;
+  }
+}
+
+void ij__forward(ij_net *net, ij_batch_item *items, int n_items) {
+  forward_ctx c = {.net = net, .items = items, .n_items = n_items};
+  int64_t n_row = number_rows(net, items, n_items);
+
+  ij__pool_run(net->pool, n_row, 4, embed_rows, &c);
+  observe(&c, 0, n_row);
+  for (int layer = 0; layer < net->config->n_layer; layer++) {
+    ij_status status = decoder_layer(&c, layer, n_row);
+    if (status != IJ_OK) {
+      for (int i = 0; i < n_items; i++) items[i].status = status;
+      commit(items, n_items);
+      return;
+    }
+    observe(&c, 1 + layer, n_row);
+  }
+  collect_bad(&c);
+  head(&c);
+  commit(items, n_items);
+}

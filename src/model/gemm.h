@@ -1,0 +1,13 @@
+/* gemm.h: how matrix products are cut for the pool; shared by gemm.c and mlp.c. */
+#ifndef IJ_MODEL_GEMM_H
+#define IJ_MODEL_GEMM_H
+
+#include "model/net.h"
+
+#define IJ_MAX_GEMM 8
+#define IJ_CHUNK_ROWS_MAX 256
+
+/* Rows of weights per chunk for a product with n input rows, when n_matrices of w_rows rows run as one group. */
+int64_t ij__gemm_chunk_rows(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_t n, int64_t n_matrices);
+
+#endif

@@ -1,0 +1,186 @@
+/* mlp.c: the second half of a layer. A dense MLP, a shared expert and a routed expert are all one thing, a SwiGLU over some of the
+ * rows with one weight per row; this file lists them and runs the list.
+ *
+ * Each output value is summed over the list in its order (routed experts ascending, then shared), by whichever worker owns its
+ * column: the sum of a row has one order whatever else is in the batch.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "model/gemm.h"
+#include "model/net.h"
+#include "model/router.h"
+
+typedef struct ffn_ctx {
+  ij_net *net;
+  ij_ffn *ffns;
+  int n_ffn;
+  const float *x;
+  float *y;
+  int64_t n_row, hidden, width;
+  int64_t chunk, n_chunk; /* rows per chunk, chunks per matrix */
+  bool accumulate;
+} ffn_ctx;
+
+static void matmul_rows(const ffn_ctx *c, const ij_weight *w, const ij_ffn *f, const float *x, int64_t ldx, float *y, int64_t ldy, int64_t r0,
+                        int64_t r1, int worker) {
+  ij_matmul m = {.w = w->data, .w_stride = w->row_stride, .x = x, .ldx = ldx, .y = y, .ldy = ldy, .n = f->n, .k = w->cols};
+  c->net->kernels->matmul[w->dtype](&m, r0, r1, ij__worker_scratch(c->net, worker));
+}
+
+/* g = silu(gate x) * (up x) for one chunk of the width of one SwiGLU. */
+static void ffn_in_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
+  const ffn_ctx *c = ctx;
+  for (int64_t i = i0; i < i1; i++) {
+    const ij_ffn *f = &c->ffns[i / c->n_chunk];
+    int64_t r0 = i % c->n_chunk * c->chunk, r1 = IJ_MIN(r0 + c->chunk, c->width);
+    matmul_rows(c, &f->gate, f, f->x, f->ldx, f->g, c->width, r0, r1, worker);
+    matmul_rows(c, &f->up, f, f->x, f->ldx, f->u, c->width, r0, r1, worker);
+    for (int64_t t = 0; t < f->n; t++) {
+      float *g = f->g + t * c->width + r0;
+      c->net->kernels->swiglu(g, g, f->u + t * c->width + r0, r1 - r0);
+    }
+  }
+}
+
+/* y += weight * down(g) for one chunk of columns of y, over all SwiGLUs in order. */
+static void ffn_out_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
+  const ffn_ctx *c = ctx;
+  float *tile = ij__worker_scratch(c->net, worker) + IJ_MATMUL_SCRATCH;
+  for (int64_t i = i0; i < i1; i++) {
+    int64_t r0 = i * c->chunk, n = IJ_MIN(c->chunk, c->hidden - r0);
+    if (!c->accumulate) {
+      for (int64_t row = 0; row < c->n_row; row++) memset(c->y + row * c->hidden + r0, 0, (size_t)n * sizeof(float));
+    }
+    for (int j = 0; j < c->n_ffn; j++) {
+      const ij_ffn *f = &c->ffns[j];
+      ij_weight part = f->down;
+      part.data = (const char *)part.data + r0 * part.row_stride;
+      matmul_rows(c, &part, f, f->g, c->width, tile, n, 0, n, worker);
+      for (int64_t t = 0; t < f->n; t++) {
+        int64_t row = f->rows ? f->rows[t] : t;
+        c->net->kernels->axpy(c->y + row * c->hidden + r0, f->weight[t], tile + t * n, n);
+      }
+    }
+  }
+}
+
+/* Copies the input rows of each routed expert together. */
+static void gather_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
+  (void)worker;
+  const ffn_ctx *c = ctx;
+  for (int64_t i = i0; i < i1; i++) {
+    const ij_ffn *f = &c->ffns[i];
+    if (f->x == c->x) continue;
+    float *to = c->net->s.gathered + (f->x - c->net->s.gathered);
+    for (int64_t t = 0; t < f->n; t++) memcpy(to + t * c->hidden, c->x + f->rows[t] * c->hidden, (size_t)c->hidden * sizeof(float));
+  }
+}
+
+static int64_t ffn_chunk(const ffn_ctx *c, int64_t w_rows, const ij_weight *w, int64_t n_matrices) {
+  int64_t n_max = 0;
+  for (int j = 0; j < c->n_ffn; j++) n_max = IJ_MAX(n_max, c->ffns[j].n);
+  return ij__gemm_chunk_rows(c->net, w_rows, w->cols * ij__dtype_block_bytes(w->dtype), n_max, n_matrices);
+}
+
+void ij__ffn_run(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, float *y, int64_t n_row, bool accumulate) {
+  ffn_ctx c = {.net = net, .ffns = ffns, .n_ffn = n_ffn, .x = x, .y = y, .n_row = n_row, .accumulate = accumulate};
+  c.hidden = net->config->hidden;
+  c.width = ffns[0].gate.rows;
+  float *gathered = net->s.gathered, *g = net->s.ffn_g, *u = net->s.ffn_u;
+  for (int j = 0; j < n_ffn; j++) {
+    ij_ffn *f = &ffns[j];
+    assert(f->gate.rows == c.width);
+    bool gather = f->rows && n_row > 1;
+    f->x = gather ? gathered : x;
+    f->ldx = c.hidden;
+    f->g = g;
+    f->u = u;
+    if (gather) gathered += f->n * c.hidden;
+    g += f->n * c.width;
+    u += f->n * c.width;
+  }
+  if (n_row > 1) ij__pool_run(net->pool, n_ffn, 1, gather_rows, &c);
+
+  c.chunk = ffn_chunk(&c, c.width, &ffns[0].gate, n_ffn);
+  c.n_chunk = ij__div_up(c.width, c.chunk);
+  ij__pool_run(net->pool, n_ffn * c.n_chunk, 1, ffn_in_chunks, &c);
+
+  c.chunk = ffn_chunk(&c, c.hidden, &ffns[0].down, 1);
+  ij__pool_run(net->pool, ij__div_up(c.hidden, c.chunk), 1, ffn_out_chunks, &c);
+}
+
+static void dense_mlp(ij_net *net, const ij_layer *l, int64_t n_row) {
+  for (int64_t t = 0; t < n_row; t++) net->s.row_weight[t] = l->global_scale;
+  ij_ffn f = {.gate = l->mlp.gate, .up = l->mlp.up, .down = l->mlp.down, .weight = net->s.row_weight, .n = n_row};
+  ij__ffn_run(net, &f, 1, net->s.x, net->s.y, n_row, false);
+}
+
+/* Sorts the routed (row, expert) pairs by expert; rows stay ascending. Returns the number of experts in use, listed ascending. */
+static int group_by_expert(ij_net *net, int64_t n_row) {
+  ij_scratch *s = &net->s;
+  int k = net->config->n_expert_used, n_expert = net->config->n_expert, n_used = 0;
+  int64_t ld = k + net->config->n_shared;
+  memset(s->expert_count, 0, (size_t)n_expert * sizeof *s->expert_count);
+  for (int64_t i = 0; i < n_row * k; i++) s->expert_count[s->route_id[i]]++;
+  for (int e = 0, start = 0; e < n_expert; e++) {
+    s->expert_start[e] = start;
+    start += s->expert_count[e];
+    if (s->expert_count[e]) s->expert_ids[n_used++] = e;
+    s->expert_count[e] = 0;
+  }
+  for (int64_t row = 0; row < n_row; row++) {
+    for (int j = 0; j < k; j++) {
+      int e = s->route_id[row * k + j];
+      int at = s->expert_start[e] + s->expert_count[e]++;
+      s->expert_rows[at] = (int)row;
+      s->row_weight[at] = s->route_weight[row * ld + j];
+    }
+  }
+  return n_used;
+}
+
+static int list_shared(ij_net *net, const ij_layer *l, int64_t n_row, int n_ffn) {
+  ij_scratch *s = &net->s;
+  int k = net->config->n_expert_used, n_shared = net->config->n_shared;
+  for (int i = 0; i < n_shared; i++) {
+    float *weight = s->row_weight + n_row * (k + i);
+    for (int64_t row = 0; row < n_row; row++) weight[row] = s->route_weight[row * (k + n_shared) + k + i];
+    const ij_mlp *m = &l->shared[i];
+    s->ffns[n_ffn++] = (ij_ffn){.gate = m->gate, .up = m->up, .down = m->down, .weight = weight, .n = n_row};
+  }
+  return n_ffn;
+}
+
+/* Runs the experts that the router chose, as many at a time as their home hands out, and the shared ones with the last of them. */
+static ij_status moe(ij_net *net, int layer, int64_t n_row) {
+  ij_scratch *s = &net->s;
+  const ij_layer *l = &net->weights->layers[layer];
+  ij__route(net, layer, n_row);
+  int n_used = group_by_expert(net, n_row);
+  for (int done = 0; done < n_used;) {
+    int got = ij__experts_acquire(net->weights->experts, layer, s->expert_ids + done, n_used - done, s->leases);
+    if (got < 0) return (ij_status)got;
+    int n_ffn = 0;
+    for (int i = 0; i < got; i++) {
+      const ij_expert_lease *lease = &s->leases[i];
+      int e = s->expert_ids[done + i];
+      assert(lease->layer == layer && lease->expert == e);
+      s->ffns[n_ffn++] = (ij_ffn){.gate = lease->gate, .up = lease->up, .down = lease->down, .rows = s->expert_rows + s->expert_start[e],
+                                  .weight = s->row_weight + s->expert_start[e], .n = s->expert_count[e]};
+    }
+    bool first = done == 0;
+    done += got;
+    if (done == n_used) n_ffn = list_shared(net, l, n_row, n_ffn);
+    ij__ffn_run(net, s->ffns, n_ffn, s->x, s->y, n_row, !first);
+    ij__experts_release(net->weights->experts, s->leases, got);
+  }
+  return IJ_OK;
+}
+
+ij_status ij__mlp(ij_net *net, int layer, int64_t n_row) {
+  const ij_layer *l = &net->weights->layers[layer];
+  if (!l->dense) return moe(net, layer, n_row);
+  dense_mlp(net, l, n_row);
+  return IJ_OK;
+}

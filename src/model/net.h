@@ -1,0 +1,108 @@
+/* net.h: the network as the forward pass sees it, private to model/ and its one caller, engine/.
+ *
+ * An ij_net ties together what is immutable (config, weights, kernel table) and what one step uses (pool, scratch). One step at a
+ * time: the caller holds the lock. Every buffer is sized when the net is opened; a step allocates nothing.
+ */
+#ifndef IJ_MODEL_NET_H
+#define IJ_MODEL_NET_H
+
+#include "cache/state.h"
+#include "core/pool.h"
+#include "kernels/kernels.h"
+#include "model/config.h"
+#include "model/weights.h"
+
+/* One matrix product of a group: y[n, w->rows] = x[n, w->cols] * w^T. */
+typedef struct ij_gemm {
+  const ij_weight *w;
+  const float *x;
+  float *y;
+  int64_t ldx, ldy, n;
+} ij_gemm;
+
+/* One SwiGLU of a group: some rows of x go through it, and the result times a weight is added to the same rows of y. */
+typedef struct ij_ffn {
+  ij_weight gate, up, down;
+  const int *rows;      /* row numbers, ascending; NULL: rows 0 .. n - 1 */
+  const float *weight;  /* [n], one per row */
+  int64_t n;
+  const float *x;       /* its input rows, gathered; set by ij__ffn_run */
+  int64_t ldx;
+  float *g, *u;         /* [n, width]: its part of the scratch; set by ij__ffn_run */
+} ij_ffn;
+
+/* Buffers of a step; N = max_batch. All floats. */
+typedef struct ij_scratch {
+  float *h, *x, *y;            /* [N, H] residual stream, normalized input, block output */
+  float *q, *r, *att;          /* [N, n_head * d], [N, n_head * d_rel], [N, n_head * d] */
+  float *kv[2], *kv_conv[2];   /* [N, n_kv * d] raw projections and after the convolution; k, v */
+  float *gathered;             /* [N * k, H] inputs of routed experts */
+  float *ffn_g, *ffn_u;        /* [max(N * dense_width, N * (k + SH) * expert_width)] */
+  float *router;               /* [N, E + SH] */
+  float *route_weight;         /* [N, k + SH] in order of expert, then shared */
+  float *row_weight;           /* [N * (k + SH)] the same per expert */
+  float *head_in;              /* [N, H] rows that go to the head */
+  float *zeros;                /* [max channels] the past before position 0 */
+  int *route_id;               /* [N, k] ascending */
+  int *expert_rows;            /* [N * k] rows by expert */
+  int *expert_count, *expert_start; /* [E + 1] */
+  int *expert_ids;             /* [E] experts in use, ascending */
+  ij_expert_lease *leases;     /* [E] */
+  ij_ffn *ffns;                /* [max(E + SH, 1)] */
+  int *row_item, *row_at;      /* [N] which item a row belongs to, and its number there */
+  int *tile_item, *tile_row;   /* [N] tiles of attention: item, first row in the item */
+  int *bad;                    /* [N] 0, or 1 + index of the trace point where a row first was not finite */
+  float *worker;               /* [threads][worker_floats] */
+  int64_t worker_floats;
+  float *part;                 /* partial attention results of split tasks */
+  int64_t part_floats;
+} ij_scratch;
+
+typedef struct ij_net {
+  const ij_config *config;
+  const ij_weights *weights;
+  const ij_kernels *kernels;
+  ij_pool *pool;
+  int max_batch;
+  int n_part_row, n_part_span; /* what scratch.part holds */
+  ij_scratch s;
+} ij_net;
+
+/* One session's share of a step. */
+typedef struct ij_batch_item {
+  ij_state *state;         /* pos advances by n when the step succeeds for this item */
+  const int32_t *ids;
+  int64_t n;
+  int user;                /* the caller's, not touched */
+  int64_t row0;            /* its first row in the batch; set by ij__forward */
+  float *logits_last;      /* [unpadded] or NULL */
+  float *logits_all;       /* [n, unpadded] or NULL */
+  float *trace;            /* NULL, or element (point, row) at (point * trace_ld + row) * H */
+  int64_t trace_ld;
+  ij_status status;        /* out */
+  int bad_point;           /* out, with IJ_E_NUMERIC: 0 embedding, 1 + i layer i, n_layer + 1 the head */
+} ij_batch_item;
+
+/* Sizes and opens the buffers. config, weights and kernels are borrowed. */
+ij_status ij__net_open(ij_net *net, const ij_config *config, const ij_weights *weights, const ij_kernels *kernels, ij_pool *pool,
+                       int max_batch, ij_err *err);
+void ij__net_close(ij_net *net);
+
+/* Makes sure that attention over n_ctx positions can be split among threads. Not during a step. */
+ij_status ij__net_reserve(ij_net *net, int64_t n_ctx, ij_err *err);
+
+/* Runs the decoder over all rows of all items; their sum is at most max_batch, states are distinct and have room. */
+void ij__forward(ij_net *net, ij_batch_item *items, int n_items);
+
+/* The steps that forward.c names, each over all rows of the batch. */
+void ij__gemm_run(ij_net *net, const ij_gemm *gemms, int n_gemm);
+/* y[row] = (accumulate ? y[row] : 0) + sum over ffns, in their order, of weight * down(silu(gate x) * (up x)). All have one width. */
+void ij__ffn_run(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, float *y, int64_t n_row, bool accumulate);
+void ij__attention(ij_net *net, int layer, ij_batch_item *items, int n_items, int64_t n_row); /* s.x -> s.y */
+ij_status ij__mlp(ij_net *net, int layer, int64_t n_row);                                     /* s.x -> s.y */
+/* out[row] = (add ? out[row] : 0) + sconv(in)[row], then remembers the raw inputs. */
+void ij__sconv(ij_net *net, int layer, int conv, ij_batch_item *items, int n_items, const float *in, float *out, bool add);
+
+static inline float *ij__worker_scratch(const ij_net *net, int worker) { return net->s.worker + worker * net->s.worker_floats; }
+
+#endif

@@ -1,0 +1,137 @@
+/* scratch.c: every buffer of a step, sized from the config and the batch before the first token. */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "model/attn.h"
+#include "model/gemm.h"
+#include "model/net.h"
+
+#define PART_ROWS 4 /* steps of at most this many rows may split attention by span */
+
+/* One pass over the plan counts, the second hands out. Every part starts on a cache line. */
+typedef struct planner {
+  char *base;
+  size_t used;
+  bool overflow;
+} planner;
+
+static void *take(planner *p, size_t count, size_t size) {
+  size_t n, next;
+  if (!ij__mul_size(count, size, &n) || n > SIZE_MAX - 64 || !ij__add_size(p->used, ij__align_up(n, 64), &next)) {
+    p->overflow = true;
+    return NULL;
+  }
+  void *at = p->base ? p->base + p->used : NULL;
+  p->used = next;
+  return at;
+}
+
+static int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static void plan_attention(planner *p, ij_scratch *s, const ij_config *c, size_t n) {
+  size_t q = 0, r = 0, kv = 0;
+  for (int i = 0; i < 2; i++) {
+    const ij_attn_dims *d = &c->attn[i];
+    q = IJ_MAX(q, (size_t)d->n_head * (size_t)d->head_dim);
+    r = IJ_MAX(r, (size_t)d->n_head * (size_t)c->d_rel);
+    kv = IJ_MAX(kv, (size_t)d->n_kv_head * (size_t)d->head_dim);
+  }
+  s->q = take(p, n * q, sizeof(float));
+  s->att = take(p, n * q, sizeof(float));
+  s->r = take(p, n * r, sizeof(float));
+  for (int i = 0; i < 2; i++) {
+    s->kv[i] = take(p, n * kv, sizeof(float));
+    s->kv_conv[i] = take(p, n * kv, sizeof(float));
+  }
+  s->zeros = take(p, IJ_MAX(kv, (size_t)c->hidden), sizeof(float));
+}
+
+static void plan_ffn(planner *p, ij_scratch *s, const ij_config *c, size_t n) {
+  size_t k = (size_t)c->n_expert_used, sh = (size_t)c->n_shared, e = (size_t)c->n_expert;
+  size_t width = IJ_MAX((size_t)c->dense_width, (k + sh) * (size_t)c->expert_width);
+  s->ffn_g = take(p, n * width, sizeof(float));
+  s->ffn_u = take(p, n * width, sizeof(float));
+  s->gathered = take(p, n > 1 ? n * k : 0, (size_t)c->hidden * sizeof(float));
+  s->router = take(p, n * (e + sh), sizeof(float));
+  s->route_weight = take(p, n * (k + sh), sizeof(float));
+  s->row_weight = take(p, n * (k + sh) + n, sizeof(float));
+  s->route_id = take(p, n * k, sizeof(int));
+  s->expert_rows = take(p, n * k, sizeof(int));
+  s->expert_count = take(p, e, sizeof(int));
+  s->expert_start = take(p, e, sizeof(int));
+  s->expert_ids = take(p, e, sizeof(int));
+  s->leases = take(p, e, sizeof(ij_expert_lease));
+  s->ffns = take(p, e + sh + 1, sizeof(ij_ffn));
+}
+
+static void plan_rows(planner *p, ij_scratch *s, const ij_config *c, size_t n) {
+  size_t hidden = (size_t)c->hidden;
+  s->h = take(p, n * hidden, sizeof(float));
+  s->x = take(p, n * hidden, sizeof(float));
+  s->y = take(p, n * hidden, sizeof(float));
+  s->head_in = take(p, n * hidden, sizeof(float));
+  s->row_item = take(p, n, sizeof(int));
+  s->row_at = take(p, n, sizeof(int));
+  s->tile_item = take(p, n, sizeof(int));
+  s->tile_row = take(p, n, sizeof(int));
+  s->bad = take(p, n, sizeof(int));
+}
+
+static void plan_workers(planner *p, ij_scratch *s, const ij_config *c, size_t n, size_t n_thread) {
+  int64_t tile = max_i64((int64_t)n * 64, 16 * IJ_CHUNK_ROWS_MAX); /* output of one chunk of a down projection */
+  int64_t attn = ij__attn_worker_floats(IJ_MAX(c->attn[0].head_dim, c->attn[1].head_dim));
+  int64_t route = c->n_expert + 2 * (c->n_expert_used + c->n_shared);
+  int64_t channels = c->hidden;
+  for (int i = 0; i < 2; i++) channels = max_i64(channels, (int64_t)c->attn[i].n_kv_head * c->attn[i].head_dim);
+  int64_t floats = IJ_MATMUL_SCRATCH + max_i64(tile, attn);
+  s->worker_floats = (int64_t)ij__align_up((size_t)max_i64(floats, max_i64(route, channels)), 64);
+  s->worker = take(p, n_thread * (size_t)s->worker_floats, sizeof(float));
+}
+
+static size_t plan_all(ij_net *net, char *base, bool *overflow) {
+  planner p = {.base = base};
+  size_t n = (size_t)net->max_batch;
+  plan_rows(&p, &net->s, net->config, n);
+  plan_attention(&p, &net->s, net->config, n);
+  plan_ffn(&p, &net->s, net->config, n);
+  plan_workers(&p, &net->s, net->config, n, (size_t)ij__pool_threads(net->pool));
+  *overflow = p.overflow;
+  return p.used;
+}
+
+ij_status ij__net_open(ij_net *net, const ij_config *config, const ij_weights *weights, const ij_kernels *kernels, ij_pool *pool,
+                       int max_batch, ij_err *err) {
+  *net = (ij_net){.config = config, .weights = weights, .kernels = kernels, .pool = pool, .max_batch = max_batch};
+  bool overflow;
+  size_t n_bytes = plan_all(net, NULL, &overflow);
+  if (overflow) return ij__fail(err, IJ_E_NOMEM, "the step buffers", "a batch of %d rows overflows the address space; use a smaller one", max_batch);
+  char *base = ij__alloc(n_bytes);
+  if (!base) {
+    return ij__fail(err, IJ_E_NOMEM, "the step buffers", "%.2f GB for a batch of %d rows could not be had; use a smaller batch", (double)n_bytes * 1e-9, max_batch);
+  }
+  plan_all(net, base, &overflow);
+  memset(net->s.zeros, 0, (size_t)((char *)net->s.ffn_g - (char *)net->s.zeros));
+  return IJ_OK;
+}
+
+void ij__net_close(ij_net *net) {
+  ij__free(net->s.h); /* the first part: the whole block */
+  ij__free(net->s.part);
+  *net = (ij_net){0};
+}
+
+ij_status ij__net_reserve(ij_net *net, int64_t n_ctx, ij_err *err) {
+  int64_t n_span = ij__div_up(n_ctx, IJ_ATTN_SPAN);
+  if (n_span <= 1 || n_span <= net->n_part_span) return IJ_OK;
+  const ij_attn_dims *d = &net->config->attn[0];
+  size_t rows = (size_t)PART_ROWS * (size_t)d->n_head, n;
+  if (!ij__mul_size(rows * (size_t)(d->head_dim + 2), (size_t)n_span, &n)) return ij__fail_nomem(err, "attention over the context", SIZE_MAX);
+  float *part = ij__alloc_array(n, sizeof(float));
+  if (!part) return ij__fail_nomem(err, "attention over the context", n * sizeof(float));
+  ij__free(net->s.part);
+  net->s.part = part;
+  net->s.part_floats = (int64_t)n;
+  net->n_part_row = PART_ROWS;
+  net->n_part_span = (int)n_span;
+  return IJ_OK;
+}
