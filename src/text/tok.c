@@ -59,6 +59,13 @@ static ij_status find_in_folder(const char *folder, char **out, ij_err *err) {
   return find_tiktoken(folder, out, err);
 }
 
+bool ij__tok_present(const char *folder) {
+  char *path = NULL;
+  ij_status status = find_in_folder(folder, &path, NULL);
+  ij__free(path);
+  return status != IJ_E_IO; /* too many of them is also a reason to open, and to be told so */
+}
+
 ij_status ij__tok_open(ij_tok **out, const char *path, ij_err *err) {
   *out = NULL;
   char *inside = NULL;

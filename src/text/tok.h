@@ -15,6 +15,9 @@ typedef struct ij_tok ij_tok;
 ij_status ij__tok_open(ij_tok **out, const char *path, ij_err *err);
 void ij__tok_close(ij_tok **t);
 
+/* True when a folder holds a tokenizer file, so that ij__tok_open on it is worth trying. */
+bool ij__tok_present(const char *folder);
+
 int32_t ij__tok_size(const ij_tok *t); /* highest id + 1 */
 
 /* Encodes n bytes. parse_special: the spelled names of special tokens become their ids (only for trusted text); otherwise they
