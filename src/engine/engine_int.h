@@ -1,0 +1,58 @@
+/* engine_int.h: the two handles from the inside. Only engine/ includes it.
+ *
+ * Locking: `step_lock` serializes steps (and measurements) of a model, which share the pool and the scratch. Everything else in ij_model
+ * is immutable after open. A session belongs to one thread at a time; the lock does not protect it.
+ */
+#ifndef IJ_ENGINE_INT_H
+#define IJ_ENGINE_INT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "inkjet.h"
+#include "model/net.h"
+#include "text/tok.h"
+
+struct ij_tokenizer {
+  ij_tok *tok;
+};
+
+struct ij_model {
+  char *path;
+  ij_ckpt *ckpt;
+  ij_config config;
+  ij_weights weights;
+  const ij_kernels *kernels;
+  ij_pool *pool;
+  ij_net net;
+  ij_batch_item *batch;      /* [max_batch] */
+  pthread_mutex_t step_lock;
+  bool has_lock;
+  ij_tokenizer *tokenizer;
+  ij_model_info info;
+  _Atomic int n_sessions;    /* open; closing the model with any is an assert */
+};
+
+struct ij_session {
+  ij_model *model;
+  ij_session_options options;
+  ij_state *state;
+  int32_t *ids;              /* [n_ctx] */
+  float *logits;             /* [unpadded_vocab] */
+  bool has_logits;
+  /* Sampling: all [unpadded_vocab]. */
+  float *work;
+  int32_t *order;
+  int32_t *counts;           /* zero between calls */
+  /* A step in progress. */
+  int64_t step_done;         /* ids of the step already evaluated */
+  bool in_step;
+};
+
+/* Fills the state spec of a session; layers: room for n_layer. */
+void ij__session_spec(const ij_model *model, const ij_session_options *options, ij_layer_spec *layers, ij_state_spec *spec);
+
+/* True for placeholders of media in the family's special range: never sampled. */
+bool ij__is_media_placeholder(const ij_config *config, int32_t id);
+
+#endif

@@ -1,0 +1,152 @@
+/* model.c: opening and describing a model. Opening maps the files, checks everything, binds names, and starts the threads. */
+#include <assert.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "engine/engine_int.h"
+#include "model/names.h"
+
+#define MAX_THREADS 1024
+#define MAX_BATCH 65536
+
+const char *ij_version(void) {
+#define STR2(x) #x
+#define STR(x) STR2(x)
+  return STR(IJ_VERSION_MAJOR) "." STR(IJ_VERSION_MINOR) "." STR(IJ_VERSION_PATCH);
+#undef STR
+#undef STR2
+}
+
+ij_model_options ij_model_options_default(void) {
+  return (ij_model_options){.struct_size = sizeof(ij_model_options), .max_batch = 512, .tokenizer = true};
+}
+
+static ij_status check_model_options(const ij_model_options *o, ij_level *level, ij_err *err) {
+  if (o->struct_size != sizeof *o) {
+    return ij__fail(err, IJ_E_ARGUMENT, "ij_model_options.struct_size", "expected %zu, found %zu: start from ij_model_options_default()",
+                    sizeof *o, o->struct_size);
+  }
+  if (o->n_threads < 0 || o->n_threads > MAX_THREADS) {
+    return ij__fail(err, IJ_E_ARGUMENT, "ij_model_options.n_threads", "expected 0 (all) to %d, found %d", MAX_THREADS, o->n_threads);
+  }
+  if (o->max_batch < 1 || o->max_batch > MAX_BATCH) {
+    return ij__fail(err, IJ_E_ARGUMENT, "ij_model_options.max_batch", "expected 1 to %d, found %d", MAX_BATCH, o->max_batch);
+  }
+  *level = o->cpu_mask ? ij__level_find(o->cpu_mask) : IJ_LEVEL_COUNT;
+  if (o->cpu_mask && *level == IJ_LEVEL_COUNT) {
+    return ij__fail(err, IJ_E_ARGUMENT, "ij_model_options.cpu_mask", "expected scalar, avx2, avx512 or neon, found \"%s\"", o->cpu_mask);
+  }
+  if (o->cpu_mask && !ij__cpu_has(*level)) {
+    return ij__fail(err, IJ_E_ARGUMENT, "ij_model_options.cpu_mask", "this processor does not have %s", o->cpu_mask);
+  }
+  return IJ_OK;
+}
+
+static ij_status report(const ij_model_options *o, double fraction, ij_err *err) {
+  if (!o->progress || o->progress(o->user, fraction)) return IJ_OK;
+  return ij__fail(err, IJ_E_CANCELLED, "opening the model", "the caller asked to stop");
+}
+
+static void fill_info(ij_model *m) {
+  const ij_config *c = &m->config;
+  m->info = (ij_model_info){.n_layer = c->n_layer, .hidden = c->hidden, .vocab = c->vocab, .unpadded_vocab = c->unpadded_vocab,
+      .n_head = c->attn[0].n_head, .n_kv_head = c->attn[0].n_kv_head, .n_kv_head_sliding = c->attn[1].n_kv_head,
+      .head_dim = c->attn[0].head_dim, .window = c->window, .rel_extent = c->attn[0].rel_extent, .d_rel = c->d_rel,
+      .n_expert = c->n_expert, .n_expert_used = c->n_expert_used, .n_shared = c->n_shared, .expert_width = c->expert_width,
+      .dense_width = c->dense_width, .n_mtp = c->n_mtp, .max_context = c->max_context, .n_params = m->weights.n_params,
+      .n_params_active = m->weights.n_params_active, .weight_bytes = m->weights.weight_bytes, .active_bytes = m->weights.active_bytes,
+      .file_bytes = ij__ckpt_file_bytes(m->ckpt), .n_tensors = ij__ckpt_n_tensors(m->ckpt), .n_files = ij__ckpt_n_files(m->ckpt),
+      .n_threads = ij__pool_threads(m->pool), .level = ij__level_name(m->kernels->level)};
+  for (int i = 0; i < c->n_layer; i++) {
+    m->info.n_layer_sliding += c->sliding[i];
+    m->info.n_layer_dense += c->dense[i];
+  }
+}
+
+/* Tokenizer files are optional: a folder without one is fine, one that cannot be read is an error. */
+static ij_status open_own_tokenizer(ij_model *m, ij_err *err) {
+  const char *folder = ij__ckpt_folder(m->ckpt);
+  return ij__tok_present(folder) ? ij_tokenizer_open(&m->tokenizer, folder, err) : IJ_OK;
+}
+
+static ij_status open_parts(ij_model *m, const char *path, const ij_model_options *o, ij_level level, ij_err *err) {
+  m->path = ij__strdup(path);
+  m->batch = ij__alloc_zero((size_t)o->max_batch, sizeof *m->batch);
+  if (!m->path || !m->batch) return ij__fail_nomem(err, path, (size_t)o->max_batch * sizeof *m->batch);
+  if (pthread_mutex_init(&m->step_lock, NULL) != 0) return ij__fail_nomem(err, "a mutex", sizeof m->step_lock);
+  m->has_lock = true;
+  m->kernels = ij__kernels_get(level);
+  ij_status s = report(o, 0.0, err);
+  if (s == IJ_OK) s = ij__ckpt_open(&m->ckpt, path, err);
+  if (s == IJ_OK) s = report(o, 0.2, err);
+  if (s == IJ_OK) s = ij__config_read(&m->config, m->ckpt, err);
+  if (s == IJ_OK) s = ij__weights_bind(&m->weights, &m->config, m->ckpt, err);
+  if (s == IJ_OK) s = report(o, 0.5, err);
+  if (s == IJ_OK) s = ij__pool_open(&m->pool, o->n_threads ? o->n_threads : ij__cpu_count(), err);
+  if (s == IJ_OK) s = ij__net_open(&m->net, &m->config, &m->weights, m->kernels, m->pool, o->max_batch, err);
+  if (s == IJ_OK && o->tokenizer) s = open_own_tokenizer(m, err);
+  if (s == IJ_OK) s = report(o, 1.0, err);
+  if (s == IJ_OK) fill_info(m);
+  return s;
+}
+
+ij_status ij_model_open(ij_model **out, const char *path, const ij_model_options *options, ij_err *err) {
+  if (!out) return ij__fail(err, IJ_E_ARGUMENT, "ij_model_open", "out is NULL");
+  *out = NULL;
+  if (!path) return ij__fail(err, IJ_E_ARGUMENT, "ij_model_open", "path is NULL");
+  ij_model_options o = options ? *options : ij_model_options_default();
+  ij_level level = IJ_LEVEL_COUNT;
+  ij_status s = check_model_options(&o, &level, err);
+  if (s != IJ_OK) return s;
+  ij_model *m = ij__alloc_zero(1, sizeof *m);
+  if (!m) return ij__fail_nomem(err, path, sizeof *m);
+  s = open_parts(m, path, &o, level, err);
+  if (s != IJ_OK) {
+    ij_model_close(&m);
+    return s;
+  }
+  *out = m;
+  return IJ_OK;
+}
+
+void ij_model_close(ij_model **model) {
+  if (!model || !*model) return;
+  ij_model *m = *model;
+  assert(atomic_load(&m->n_sessions) == 0);
+  ij_tokenizer_close(&m->tokenizer);
+  ij__net_close(&m->net);
+  ij__pool_close(&m->pool);
+  ij__weights_free(&m->weights);
+  ij__ckpt_close(&m->ckpt);
+  if (m->has_lock) pthread_mutex_destroy(&m->step_lock);
+  ij__free(m->batch);
+  ij__free(m->path);
+  ij__free(m);
+  *model = NULL;
+}
+
+void ij_model_get_info(const ij_model *model, ij_model_info *out) { *out = model->info; }
+
+ij_status ij_model_get_tensor(const ij_model *model, int index, ij_tensor_info *out) {
+  if (index < 0 || index >= model->info.n_tensors) return IJ_E_RANGE;
+  const ij_tensor_view *t = ij__ckpt_tensor(model->ckpt, index);
+  *out = (ij_tensor_info){.name = t->name, .dtype = ij__dtype_name(t->dtype), .file = t->file, .n_dims = t->n_dims, .n_bytes = t->n_bytes,
+                          .used = ij__name_is_decoder(t->name)};
+  static_assert(sizeof out->dims == sizeof t->dims, "both hold as many dimensions as a tensor may have");
+  memcpy(out->dims, t->dims, sizeof out->dims);
+  return IJ_OK;
+}
+
+const ij_tokenizer *ij_model_tokenizer(const ij_model *model) { return model->tokenizer; }
+
+bool ij_model_is_eos(const ij_model *model, int32_t id) {
+  for (int i = 0; i < model->config.n_eos; i++) {
+    if (model->config.eos[i] == id) return true;
+  }
+  return false;
+}
+
+bool ij__is_media_placeholder(const ij_config *config, int32_t id) {
+  const int32_t first_special = 199998;
+  return id >= first_special && (id == config->image_token || id == config->audio_token);
+}

@@ -1,0 +1,211 @@
+/* sample.c: from logits to the next id.
+ *
+ * Order: logit bias and forbidden ids, penalties, temperature, top-k, top-p, min-p, one draw. The draw takes the uniform number of
+ * (seed, position), and candidates in a fixed order (most likely first; ties to the lower id), so it repeats exactly. All sums over the
+ * vocabulary run in id order in double precision.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "engine/engine_int.h"
+
+ij_sample_options ij_sample_options_default(void) {
+  return (ij_sample_options){.struct_size = sizeof(ij_sample_options), .top_p = 1.0f, .repetition_penalty = 1.0f, .penalty_window = -1};
+}
+
+/* ----------------------------------------------------------------------------------------------------------- options */
+
+static ij_status bad_option(ij_err *err, const char *name, const char *expected, double found) {
+  return ij__fail(err, IJ_E_ARGUMENT, name, "expected %s, found %g", expected, found);
+}
+
+static ij_status check_sample_options(const ij_session *s, const ij_sample_options *o, ij_err *err) {
+  if (o->struct_size != sizeof *o) {
+    return ij__fail(err, IJ_E_ARGUMENT, "ij_sample_options.struct_size", "expected %zu, found %zu: start from ij_sample_options_default()",
+                    sizeof *o, o->struct_size);
+  }
+  if (!(o->temperature >= 0 && isfinite(o->temperature))) return bad_option(err, "temperature", "a finite number >= 0", o->temperature);
+  if (o->top_k < 0) return bad_option(err, "top_k", "0 (off) or more", o->top_k);
+  if (!(o->top_p > 0 && o->top_p <= 1)) return bad_option(err, "top_p", "more than 0, at most 1 (off)", o->top_p);
+  if (!(o->min_p >= 0 && o->min_p <= 1)) return bad_option(err, "min_p", "0 (off) to 1", o->min_p);
+  if (!(o->repetition_penalty > 0 && isfinite(o->repetition_penalty))) {
+    return bad_option(err, "repetition_penalty", "a finite number > 0 (1 is off)", o->repetition_penalty);
+  }
+  if (!isfinite(o->presence_penalty)) return bad_option(err, "presence_penalty", "a finite number", o->presence_penalty);
+  if (!isfinite(o->frequency_penalty)) return bad_option(err, "frequency_penalty", "a finite number", o->frequency_penalty);
+  if (o->penalty_window < -1) return bad_option(err, "penalty_window", "-1 (all) or more", (double)o->penalty_window);
+  if (o->n_logit_bias < 0 || (o->n_logit_bias > 0 && !o->logit_bias)) return bad_option(err, "n_logit_bias", "the length of logit_bias", o->n_logit_bias);
+  for (int i = 0; i < o->n_logit_bias; i++) {
+    const ij_logit_bias *b = &o->logit_bias[i];
+    if (b->id < 0 || b->id >= s->model->config.unpadded_vocab) return bad_option(err, "logit_bias", "an id of the vocabulary", b->id);
+    if (isnan(b->bias) || b->bias == INFINITY) return bad_option(err, "logit_bias", "a finite number or -infinity", b->bias);
+  }
+  return IJ_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ logits */
+
+/* Penalties on ids among the last ones of the session, each id once. */
+static void apply_penalties(ij_session *s, const ij_sample_options *o) {
+  if (o->repetition_penalty == 1.0f && o->presence_penalty == 0.0f && o->frequency_penalty == 0.0f) return;
+  int64_t pos = s->state->pos, from = o->penalty_window < 0 ? 0 : IJ_MAX(pos - o->penalty_window, (int64_t)0);
+  for (int64_t i = from; i < pos; i++) s->counts[s->ids[i]]++;
+  for (int64_t i = from; i < pos; i++) {
+    int32_t id = s->ids[i];
+    if (s->counts[id] == 0) continue;
+    float *l = &s->work[id];
+    *l = *l > 0.0f ? *l / o->repetition_penalty : *l * o->repetition_penalty;
+    *l -= o->presence_penalty + o->frequency_penalty * (float)s->counts[id];
+    s->counts[id] = 0;
+  }
+}
+
+static void prepare_logits(ij_session *s, const ij_sample_options *o) {
+  const ij_config *c = &s->model->config;
+  memcpy(s->work, s->logits, (size_t)c->unpadded_vocab * sizeof *s->work);
+  for (int i = 0; i < o->n_logit_bias; i++) s->work[o->logit_bias[i].id] += o->logit_bias[i].bias;
+  int32_t media[2] = {c->image_token, c->audio_token};
+  for (int i = 0; i < 2; i++) {
+    if (ij__is_media_placeholder(c, media[i]) && media[i] < c->unpadded_vocab) s->work[media[i]] = -INFINITY;
+  }
+  apply_penalties(s, o);
+}
+
+static int32_t argmax(const float *x, int32_t n) {
+  int32_t best = 0;
+  for (int32_t i = 1; i < n; i++) {
+    if (x[i] > x[best]) best = i;
+  }
+  return best;
+}
+
+/* ln of the sum of exp(logits), as max + ln(sum of exp(l - max)); work is overwritten. */
+static float log_sum_exp(ij_session *s, float *work) {
+  const ij_kernels *k = s->model->kernels;
+  int32_t n = s->model->config.unpadded_vocab;
+  float max = k->max(s->logits, n);
+  for (int32_t i = 0; i < n; i++) work[i] = s->logits[i] - max;
+  k->vexp(work, work, n);
+  double sum = 0;
+  for (int32_t i = 0; i < n; i++) sum += work[i];
+  float total = (float)sum, log_total;
+  k->vlog(&log_total, &total, 1);
+  return max + log_total;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- selection */
+
+/* True when id a comes before id b: larger value first, then the lower id. */
+static bool before(const float *x, int32_t a, int32_t b) { return x[a] > x[b] || (x[a] == x[b] && a < b); }
+
+static void sift_down(const float *x, int32_t *heap, int32_t n, int32_t at) {
+  for (;;) {
+    int32_t best = at;
+    for (int32_t child = 2 * at + 1; child <= 2 * at + 2 && child < n; child++) {
+      if (before(x, heap[child], heap[best])) best = child;
+    }
+    if (best == at) return;
+    int32_t t = heap[at];
+    heap[at] = heap[best];
+    heap[best] = t;
+    at = best;
+  }
+}
+
+static void make_heap(const float *x, int32_t *heap, int32_t n) {
+  for (int32_t i = n / 2; i-- > 0;) sift_down(x, heap, n, i);
+}
+
+/* Removes the first of the heap of n and leaves it at heap[n - 1]: the removed ones end up at the back, latest first. */
+static int32_t pop_heap(const float *x, int32_t *heap, int32_t n) {
+  int32_t top = heap[0];
+  heap[0] = heap[n - 1];
+  heap[n - 1] = top;
+  sift_down(x, heap, n - 1, 0);
+  return top;
+}
+
+/* s->work: adjusted logits -> probabilities relative to the best, in place. Returns their sum. */
+static double relative_probs(ij_session *s, float temperature) {
+  const ij_kernels *k = s->model->kernels;
+  int32_t n = s->model->config.unpadded_vocab;
+  float max = k->max(s->work, n);
+  for (int32_t i = 0; i < n; i++) s->work[i] = (s->work[i] - max) / temperature;
+  k->vexp(s->work, s->work, n);
+  double sum = 0;
+  for (int32_t i = 0; i < n; i++) sum += s->work[i];
+  return sum;
+}
+
+/* Draws one id. Candidates are taken most likely first until a filter ends them or the draw is decided. */
+static int32_t draw(ij_session *s, const ij_sample_options *o) {
+  int32_t n = s->model->config.unpadded_vocab, n_kept = 0;
+  double total = relative_probs(s, o->temperature), kept = 0;
+  for (int32_t i = 0; i < n; i++) s->order[i] = i;
+  make_heap(s->work, s->order, n);
+  int32_t limit = o->top_k > 0 ? IJ_MIN(o->top_k, n) : n;
+  if (o->top_k > 0) { /* top-p is a share of what top-k has left */
+    int32_t *heap = s->order;
+    total = 0;
+    for (int32_t i = 0; i < limit; i++) total += s->work[pop_heap(s->work, heap, n - i)];
+    make_heap(s->work, heap, n);
+  }
+  bool filtered = o->top_k > 0 || o->top_p < 1.0f || o->min_p > 0.0f;
+  double mass = filtered ? 0 : total;
+  if (filtered) { /* first pass: how much is kept */
+    double end = (double)o->top_p * total;
+    for (; n_kept < limit; n_kept++) {
+      float p = s->work[s->order[0]];
+      if (n_kept > 0 && (p < o->min_p || mass >= end)) break; /* work is relative to the best: p is the ratio that min-p means */
+      mass += p;
+      pop_heap(s->work, s->order, n - n_kept);
+    }
+    make_heap(s->work, s->order, n);
+    limit = n_kept;
+  }
+  double u = ij__rng_uniform(o->seed, (uint64_t)s->state->pos) * mass;
+  int32_t id = s->order[0];
+  for (int32_t i = 0; i < limit; i++) {
+    int32_t next = pop_heap(s->work, s->order, n - i);
+    if (s->work[next] <= 0.0f) break;
+    id = next;
+    kept += s->work[id];
+    if (u < kept) break;
+  }
+  return id;
+}
+
+ij_status ij_session_sample(ij_session *session, const ij_sample_options *options, ij_choice *out, ij_err *err) {
+  if (!session || !out) return ij__fail(err, IJ_E_ARGUMENT, "ij_session_sample", "session and out must not be NULL");
+  ij_sample_options o = options ? *options : ij_sample_options_default();
+  ij_status status = check_sample_options(session, &o, err);
+  if (status != IJ_OK) return status;
+  if (!session->has_logits) return ij__fail(err, IJ_E_RANGE, "ij_session_sample", "there are no logits: evaluate a token first");
+  int32_t n = session->model->config.unpadded_vocab;
+  float norm = log_sum_exp(session, session->work);
+  prepare_logits(session, &o);
+  int32_t best = argmax(session->work, n);
+  if (!(session->work[best] > -INFINITY)) return ij__fail(err, IJ_E_ARGUMENT, "logit_bias", "every id is forbidden");
+  if (!isfinite(session->work[best])) return ij__fail(err, IJ_E_NUMERIC, "ij_session_sample", "a bias or penalty makes the logit of id %d overflow", best);
+  out->id = o.temperature > 0.0f ? draw(session, &o) : best;
+  out->logprob = session->logits[out->id] - norm;
+  return IJ_OK;
+}
+
+ij_status ij_session_top(ij_session *session, int n, ij_choice *out, ij_err *err) {
+  if (!session || !out) return ij__fail(err, IJ_E_ARGUMENT, "ij_session_top", "session and out must not be NULL");
+  int32_t n_vocab = session->model->config.unpadded_vocab;
+  if (n < 1 || n > IJ_MAX_TOP || n > n_vocab) {
+    return ij__fail(err, IJ_E_ARGUMENT, "ij_session_top", "expected 1 to %d, found %d", (int)IJ_MIN(IJ_MAX_TOP, n_vocab), n);
+  }
+  if (!session->has_logits) return ij__fail(err, IJ_E_RANGE, "ij_session_top", "there are no logits: evaluate a token first");
+  float norm = log_sum_exp(session, session->work);
+  for (int32_t i = 0; i < n_vocab; i++) session->order[i] = i;
+  make_heap(session->logits, session->order, n_vocab);
+  for (int i = 0; i < n; i++) {
+    int32_t id = pop_heap(session->logits, session->order, n_vocab - i);
+    out[i] = (ij_choice){id, session->logits[id] - norm};
+  }
+  return IJ_OK;
+}
