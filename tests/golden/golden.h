@@ -1,0 +1,105 @@
+/* golden.h: a checkpoint with the oracle's answers beside it, and small helpers that the golden programs share. */
+#ifndef IJ_TEST_GOLDEN_H
+#define IJ_TEST_GOLDEN_H
+
+#include "core/alloc.h"
+#include "core/os.h"
+#include "inkjet.h"
+#include "io/ckpt.h"
+#include "io/json.h"
+#include "test.h"
+
+#define GOLDEN_MAX 4096
+
+typedef struct golden {
+  ij_ckpt *file;
+  const float *logits;  /* [n, vocab] */
+  const float *trace;   /* [n_point, n, hidden] */
+  int64_t n, n_vocab, n_point, hidden;
+  int32_t prompt[GOLDEN_MAX];
+  int n_greedy, n_short, n_short_greedy;
+  int32_t greedy[GOLDEN_MAX], short_prompt[GOLDEN_MAX], short_greedy[GOLDEN_MAX];
+  double margin;
+} golden;
+
+static inline int golden_ids(const ij_json_value *root, const char *key, int32_t *out) {
+  const ij_json_value *list = ij__json_member(root, key), *v;
+  ij_json_iter it = {0};
+  int n = 0;
+  int64_t id;
+  while (n < GOLDEN_MAX && ij__json_next(list, &it, NULL, NULL, &v) && ij__json_get_int(v, &id)) out[n++] = (int32_t)id;
+  return n;
+}
+
+static inline bool golden_open(golden *g, const char *folder) {
+  ij_err err = {0};
+  char *text = NULL, path[1024];
+  size_t n = 0;
+  ij_json *doc = NULL;
+  memset(g, 0, sizeof *g);
+  snprintf(path, sizeof path, "%s/golden.json", folder);
+  if (ij__os_read_file(path, 1 << 20, &text, &n, &err) != IJ_OK || ij__json_parse(&doc, text, n, path, &err) != IJ_OK) {
+    TEST_FAIL("%s: %s", err.where, err.message);
+    ij__free(text);
+    return false;
+  }
+  const ij_json_value *root = ij__json_root(doc);
+  g->n = golden_ids(root, "prompt", g->prompt);
+  g->n_greedy = golden_ids(root, "greedy", g->greedy);
+  g->n_short = golden_ids(root, "short_prompt", g->short_prompt);
+  g->n_short_greedy = golden_ids(root, "short_greedy", g->short_greedy);
+  ij__json_get_double(ij__json_member(root, "margin"), &g->margin);
+  ij__json_free(&doc);
+  ij__free(text);
+  snprintf(path, sizeof path, "%s/golden.safetensors", folder);
+  if (ij__ckpt_open(&g->file, path, &err) != IJ_OK) {
+    TEST_FAIL("%s: %s", err.where, err.message);
+    return false;
+  }
+  const ij_tensor_view *logits = ij__ckpt_find(g->file, "logits"), *trace = ij__ckpt_find(g->file, "trace");
+  if (!logits || !trace || logits->dims[0] != g->n) {
+    TEST_FAIL("%s lacks logits or trace, or they do not fit the prompt", path);
+    return false;
+  }
+  g->logits = logits->data;
+  g->n_vocab = logits->dims[1];
+  g->trace = trace->data;
+  g->n_point = trace->dims[0];
+  g->hidden = trace->dims[2];
+  return true;
+}
+
+static inline void golden_close(golden *g) { ij__ckpt_close(&g->file); }
+
+static inline ij_model *open_model_or_fail(const char *folder, int n_threads, int max_batch, const char *level) {
+  ij_model_options o = ij_model_options_default();
+  ij_model *m = NULL;
+  ij_err err = {0};
+  o.n_threads = n_threads;
+  o.max_batch = max_batch;
+  o.cpu_mask = level;
+  o.tokenizer = false;
+  if (ij_model_open(&m, folder, &o, &err) != IJ_OK) TEST_FAIL("%s: %s", err.where, err.message);
+  return m;
+}
+
+static inline ij_session *open_session_or_fail(ij_model *m, int64_t n_ctx, ij_kv_type kv) {
+  ij_session_options o = ij_session_options_default();
+  ij_session *s = NULL;
+  ij_err err = {0};
+  o.n_ctx = n_ctx;
+  o.kv_type = kv;
+  if (ij_session_open(&s, m, &o, &err) != IJ_OK) TEST_FAIL("%s: %s", err.where, err.message);
+  return s;
+}
+
+static inline double max_diff(const float *a, const float *b, int64_t n) {
+  double worst = 0;
+  for (int64_t i = 0; i < n; i++) {
+    double d = fabs((double)a[i] - (double)b[i]);
+    if (!(d <= worst)) worst = d; /* also when d is NaN */
+  }
+  return worst;
+}
+
+#endif

@@ -1,0 +1,85 @@
+/* parity.c: a checkpoint against the oracle's answers that lie beside it.
+ *
+ *   parity FOLDER...    each holds a checkpoint, golden.json and golden.safetensors
+ *
+ * Logits within 1e-4 at every position, in one shot, in chunks and token by token; the residual stream within 1e-4 after every layer;
+ * all greedy ids equal. Keys and values are kept in float32 here: the bound is about arithmetic, not about rounding the cache.
+ */
+#include "golden.h"
+
+#define BOUND 1e-4
+#define CTX 512
+
+static golden g;
+static const char *folder;
+
+static void check_logits(const float *logits, const char *how, int chunk) {
+  double d = max_diff(logits, g.logits, g.n * g.n_vocab);
+  if (!(d <= BOUND)) TEST_FAIL("%s: logits %s %d differ by %.3g, more than %g", folder, how, chunk, d, BOUND);
+}
+
+static void parity_in_chunks(ij_model *m, int chunk) {
+  ij_session *s = open_session_or_fail(m, CTX, IJ_KV_F32);
+  float *logits = malloc((size_t)(g.n * g.n_vocab) * sizeof *logits);
+  ij_err err;
+  for (int64_t t = 0; t < g.n; t += chunk) {
+    ij_step_item item = {.session = s, .ids = g.prompt + t, .n = t + chunk < g.n ? chunk : g.n - t, .logits_all = logits + t * g.n_vocab};
+    CHECK_OK(ij_step(m, &item, 1, &err), err);
+  }
+  check_logits(logits, "in chunks of", chunk);
+  CHECK(memcmp(ij_session_logits(s), logits + (g.n - 1) * g.n_vocab, (size_t)g.n_vocab * sizeof *logits) == 0);
+  free(logits);
+  ij_session_close(&s);
+}
+
+static void parity_trace(ij_model *m) {
+  ij_session *s = open_session_or_fail(m, CTX, IJ_KV_F32);
+  float *trace = malloc((size_t)(g.n_point * g.n * g.hidden) * sizeof *trace);
+  ij_err err;
+  ij_step_item item = {.session = s, .ids = g.prompt, .n = g.n, .trace = trace};
+  CHECK_OK(ij_step(m, &item, 1, &err), err);
+  for (int64_t p = 0; p < g.n_point; p++) {
+    double d = max_diff(trace + p * g.n * g.hidden, g.trace + p * g.n * g.hidden, g.n * g.hidden);
+    if (!(d <= BOUND)) TEST_FAIL("%s: trace point %d differs by %.3g, more than %g", folder, (int)p, d, BOUND);
+  }
+  free(trace);
+  ij_session_close(&s);
+}
+
+static void parity_greedy(ij_model *m, const int32_t *prompt, int n_prompt, const int32_t *want, int n_want) {
+  ij_session *s = open_session_or_fail(m, CTX, IJ_KV_F32);
+  ij_err err;
+  CHECK_OK(ij_session_eval(s, prompt, n_prompt, &err), err);
+  for (int i = 0; i < n_want; i++) {
+    ij_choice c = {0};
+    CHECK_OK(ij_session_sample(s, NULL, &c, &err), err);
+    if (c.id != want[i]) {
+      TEST_FAIL("%s: greedy id %d of %d is %d, expected %d", folder, i, n_want, c.id, want[i]);
+      break;
+    }
+    CHECK_OK(ij_session_eval(s, &c.id, 1, &err), err);
+  }
+  ij_session_close(&s);
+}
+
+static void parity(void) {
+  ij_model *m = golden_open(&g, folder) ? open_model_or_fail(folder, 2, 512, NULL) : NULL;
+  if (m) {
+    static const int chunks[] = {4096, 16, 7, 5, 1};
+    for (int i = 0; i < 5; i++) parity_in_chunks(m, chunks[i]);
+    parity_trace(m);
+    parity_greedy(m, g.prompt, (int)g.n, g.greedy, g.n_greedy);
+    parity_greedy(m, g.short_prompt, g.n_short, g.short_greedy, g.n_short_greedy);
+    ij_model_close(&m);
+  }
+  golden_close(&g);
+}
+
+int main(int argc, char **argv) {
+  for (int i = 1; i < argc; i++) {
+    folder = argv[i];
+    RUN(parity);
+  }
+  if (argc < 2) TEST_FAIL("no folders given");
+  return test_report();
+}
