@@ -111,27 +111,32 @@ ij_status ij__tok_index(ij_tok *t, const char *where, ij_err *err) {
   return find_byte_ids(t, where, err);
 }
 
-ij_status ij__tok_pairs_reserve(ij_tok *t, size_t n, ij_err *err) {
+static bool add_pair(ij_tok *t, const ij_tok_pair *pair) {
+  size_t i = ij__tok_pair_home(t, pair->left, pair->right);
+  for (int probes = 0; probes < MAX_PROBES; probes++, i = (i + 1) & t->pair_mask) {
+    ij_tok_pair *p = &t->pairs[i];
+    if (p->left == pair->left && p->right == pair->right) return true;
+    if (p->left == IJ_TOK_NONE) {
+      *p = *pair;
+      return true;
+    }
+  }
+  return false;
+}
+
+ij_status ij__tok_set_pairs(ij_tok *t, const ij_tok_pair *list, size_t n, const char *where, ij_err *err) {
+  enum { AHEAD = 16 }; /* the table is larger than the caches: ask for a slot some pairs before it is used */
   unsigned bits = table_bits(n);
   t->pair_shift = 64 - bits;
   t->pair_mask = ((size_t)1 << bits) - 1;
   t->pairs = ij__alloc_array(t->pair_mask + 1, sizeof *t->pairs);
   if (!t->pairs) return ij__fail_nomem(err, "the table of merges", (t->pair_mask + 1) * sizeof *t->pairs);
   memset(t->pairs, 0xFF, (t->pair_mask + 1) * sizeof *t->pairs); /* IJ_TOK_NONE everywhere */
-  return IJ_OK;
-}
-
-bool ij__tok_add_pair(ij_tok *t, uint32_t left, uint32_t right, uint32_t rank, uint32_t id) {
-  size_t i = ij__tok_pair_home(t, left, right);
-  for (int probes = 0; probes < MAX_PROBES; probes++, i = (i + 1) & t->pair_mask) {
-    ij_tok_pair *p = &t->pairs[i];
-    if (p->left == left && p->right == right) return true;
-    if (p->left == IJ_TOK_NONE) {
-      *p = (ij_tok_pair){left, right, rank, id};
-      return true;
-    }
+  for (size_t i = 0; i < n; i++) {
+    if (i + AHEAD < n) __builtin_prefetch(&t->pairs[ij__tok_pair_home(t, list[i + AHEAD].left, list[i + AHEAD].right)], 1);
+    if (!add_pair(t, &list[i])) return ij__fail(err, IJ_E_FORMAT, where, "too many merges share a hash; is this a real vocabulary?");
   }
-  return false;
+  return IJ_OK;
 }
 
 typedef struct pair_list {
@@ -177,7 +182,7 @@ static bool push_splits(const ij_tok *t, uint32_t id, const split_scratch *s, pa
   return true;
 }
 
-ij_status ij__tok_pairs_from_ranks(ij_tok *t, ij_err *err) {
+ij_status ij__tok_pairs_from_ranks(ij_tok *t, const char *where, ij_err *err) {
   split_scratch s = {ij__alloc_array(t->max_len + 1, 8), ij__alloc_array(t->max_len + 1, 8)};
   pair_list list = {0};
   bool ok = s.power && s.prefix;
@@ -186,13 +191,7 @@ ij_status ij__tok_pairs_from_ranks(ij_tok *t, ij_err *err) {
   for (uint32_t id = 0; ok && id < t->n_ids; id++) {
     if (t->kinds[id] == IJ_TOK_ORDINARY) ok = push_splits(t, id, &s, &list);
   }
-  ij_status status = ok ? ij__tok_pairs_reserve(t, list.n, err) : ij__fail_nomem(err, "the list of merges", list.cap * 32);
-  for (size_t i = 0; status == IJ_OK && i < list.n; i++) {
-    ij_tok_pair *p = &list.items[i];
-    if (!ij__tok_add_pair(t, p->left, p->right, p->rank, p->id)) {
-      status = ij__fail(err, IJ_E_FORMAT, "", "too many merges share a hash; is this a real vocabulary?");
-    }
-  }
+  ij_status status = ok ? ij__tok_set_pairs(t, list.items, list.n, where, err) : ij__fail_nomem(err, "the list of merges", list.cap * 32);
   ij__free(s.power);
   ij__free(s.prefix);
   ij__free(list.items);

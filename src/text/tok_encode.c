@@ -163,11 +163,17 @@ static bool is_whole(const ij_tok *t, uint32_t id, const unsigned char *p, size_
   return known == 1; /* a very long token is merged each time */
 }
 
-static ij_status encode_piece(const ij_tok *t, const unsigned char *p, size_t n, const unsigned char *end, long_parts *l, id_sink *sink,
-                              ij_err *err) {
+typedef struct text_piece {
+  const unsigned char *bytes;
+  size_t n;
+  uint64_t key; /* in the token table; not set when the piece is longer than every token */
+} text_piece;
+
+static ij_status encode_piece(const ij_tok *t, const text_piece *piece, long_parts *l, id_sink *sink, ij_err *err) {
+  const unsigned char *p = piece->bytes;
+  size_t n = piece->n;
   if (n <= t->max_len) {
-    uint64_t key = n <= 8 && end - p >= 8 ? ij__tok_load_fast(p, n) : ij__tok_key(p, n);
-    uint32_t id = ij__tok_find_keyed(t, p, n, key);
+    uint32_t id = ij__tok_find_keyed(t, p, n, piece->key);
     if (id != IJ_TOK_NONE && is_whole(t, id, p, n)) {
       emit(sink, id);
       return IJ_OK;
@@ -180,11 +186,24 @@ static ij_status encode_piece(const ij_tok *t, const unsigned char *p, size_t n,
   return IJ_OK;
 }
 
+/* The token table is larger than the caches: pieces are cut in small batches, so that their slots are on the way before the first
+ * is looked at. */
 static ij_status encode_segment(const ij_tok *t, const unsigned char *p, const unsigned char *end, long_parts *l, id_sink *sink, ij_err *err) {
+  enum { BATCH = 16 };
+  text_piece pieces[BATCH];
   ij_status status = IJ_OK;
-  for (const unsigned char *next; status == IJ_OK && p < end; p = next) {
-    next = ij__split_next(p, end);
-    status = encode_piece(t, p, (size_t)(next - p), end, l, sink, err);
+  while (status == IJ_OK && p < end) {
+    int n_pieces = 0;
+    for (; n_pieces < BATCH && p < end; n_pieces++) {
+      text_piece *piece = &pieces[n_pieces];
+      piece->bytes = p;
+      p = ij__split_next(p, end);
+      size_t n = piece->n = (size_t)(p - piece->bytes);
+      if (n > t->max_len) continue;
+      piece->key = n <= 8 && end - piece->bytes >= 8 ? ij__tok_load_fast(piece->bytes, n) : ij__tok_key(piece->bytes, n);
+      __builtin_prefetch(&t->slots[ij__tok_slot_home(t, piece->key, n)]);
+    }
+    for (int i = 0; status == IJ_OK && i < n_pieces; i++) status = encode_piece(t, &pieces[i], l, sink, err);
   }
   return status;
 }

@@ -135,12 +135,11 @@ ij_status ij__tok_add(ij_tok *t, int64_t id, ij_tok_kind kind, const unsigned ch
 /* Fills the token table from the ordinary tokens; checks that no two have the same bytes and that every single byte has one. */
 ij_status ij__tok_index(ij_tok *t, const char *where, ij_err *err);
 
-/* An empty pair table with room for n pairs, and adding to it (the first of equal pairs stays). */
-ij_status ij__tok_pairs_reserve(ij_tok *t, size_t n, ij_err *err);
-bool ij__tok_add_pair(ij_tok *t, uint32_t left, uint32_t right, uint32_t rank, uint32_t id);
+/* Makes the pair table of the n pairs in list; the first of equal ones counts. */
+ij_status ij__tok_set_pairs(ij_tok *t, const ij_tok_pair *list, size_t n, const char *where, ij_err *err);
 
 /* Every pair whose bytes together are a token, in the order of the ids: the meaning of a rank file. */
-ij_status ij__tok_pairs_from_ranks(ij_tok *t, ij_err *err);
+ij_status ij__tok_pairs_from_ranks(ij_tok *t, const char *where, ij_err *err);
 
 /* Checks the strings that the family pins to ids, fills what a full vocabulary leaves unnamed, and sorts the names. */
 ij_status ij__tok_finish_specials(ij_tok *t, const char *where, ij_err *err);

@@ -15,7 +15,7 @@ typedef struct json_reader {
   const char *path;
   const ij_json_value *root, *model;
   uint16_t byte_of[0x144]; /* spelled code point -> byte, or NOT_A_BYTE */
-  unsigned char *scratch;  /* as long as the file: room for any two spelled tokens */
+  unsigned char *scratch;  /* begins as long as the file: spelled text is at least as long as its bytes */
   ij_err *err;
 } json_reader;
 
@@ -245,32 +245,69 @@ static ij_status fail_merge(const json_reader *r, size_t index, const char *what
   return ij__fail(r->err, IJ_E_FORMAT, where, "%s", what);
 }
 
-static ij_status read_merge(const json_reader *r, const ij_json_value *v, size_t index) {
+/* A merge whose bytes are known and whose ids are not yet. Looking up ids waits for memory: it is done some merges later, after the
+ * slots have been asked for. */
+typedef struct pending_merge {
+  const unsigned char *bytes; /* left, then right */
+  size_t n_left, n_right;
+  uint64_t left, right, both; /* their keys in the token table */
+} pending_merge;
+
+enum { PENDING = 16 };
+
+static ij_status parse_merge(json_reader *r, const ij_json_value *v, size_t index, pending_merge *out) {
   const char *left, *right;
   size_t n_left, n_right;
   if (!merge_sides(v, &left, &n_left, &right, &n_right)) return fail_merge(r, index, "expected \"left right\" or [\"left\", \"right\"]");
   int64_t a = unspell(r, left, n_left, r->scratch);
   int64_t b = a <= 0 ? -1 : unspell(r, right, n_right, r->scratch + a);
   if (b <= 0) return fail_merge(r, index, "a side is empty or not in byte-level spelling");
+  const ij_tok *t = r->t;
   const unsigned char *p = r->scratch;
   size_t na = (size_t)a, nb = (size_t)b;
-  uint32_t left_id = ij__tok_find_keyed(r->t, p, na, ij__tok_key(p, na));
-  uint32_t right_id = ij__tok_find_keyed(r->t, p + na, nb, ij__tok_key(p + na, nb));
-  uint32_t id = ij__tok_find_keyed(r->t, p, na + nb, ij__tok_key(p, na + nb));
-  if (left_id == IJ_TOK_NONE || right_id == IJ_TOK_NONE) return fail_merge(r, index, "a side is not in the vocabulary");
-  if (id == IJ_TOK_NONE) return fail_merge(r, index, "the merged token is not in the vocabulary");
-  if (!ij__tok_add_pair(r->t, left_id, right_id, (uint32_t)index, id)) return fail_merge(r, index, "too many merges share a hash");
+  *out = (pending_merge){p, na, nb, ij__tok_key(p, na), ij__tok_key(p + na, nb), ij__tok_key(p, na + nb)};
+  __builtin_prefetch(&t->slots[ij__tok_slot_home(t, out->left, na)]);
+  __builtin_prefetch(&t->slots[ij__tok_slot_home(t, out->right, nb)]);
+  __builtin_prefetch(&t->slots[ij__tok_slot_home(t, out->both, na + nb)]);
+  r->scratch += a + b; /* all merges together are shorter than the file */
   return IJ_OK;
 }
 
-static ij_status read_merges(const json_reader *r) {
-  const ij_json_value *merges = ij__json_member(r->model, "merges"), *merge;
-  if (ij__json_type_of(merges) != IJ_JSON_ARRAY) return malformed(r, "model.merges", "an array", merges);
-  ij_status status = ij__tok_pairs_reserve(r->t, ij__json_size(merges), r->err);
+static ij_status resolve_merge(const json_reader *r, const pending_merge *m, size_t index, ij_tok_pair *out) {
+  const ij_tok *t = r->t;
+  uint32_t left = ij__tok_find_keyed(t, m->bytes, m->n_left, m->left);
+  uint32_t right = ij__tok_find_keyed(t, m->bytes + m->n_left, m->n_right, m->right);
+  uint32_t id = ij__tok_find_keyed(t, m->bytes, m->n_left + m->n_right, m->both);
+  if (left == IJ_TOK_NONE || right == IJ_TOK_NONE) return fail_merge(r, index, "a side is not in the vocabulary");
+  if (id == IJ_TOK_NONE) return fail_merge(r, index, "the merged token is not in the vocabulary");
+  *out = (ij_tok_pair){left, right, (uint32_t)index, id};
+  return IJ_OK;
+}
+
+static ij_status list_merges(json_reader *r, const ij_json_value *merges, ij_tok_pair *list, size_t n) {
+  pending_merge pending[PENDING];
   ij_json_iter it = {0};
   const char *key;
   size_t key_len;
-  for (size_t i = 0; status == IJ_OK && ij__json_next(merges, &it, &key, &key_len, &merge); i++) status = read_merge(r, merge, i);
+  const ij_json_value *merge;
+  ij_status status = IJ_OK;
+  for (size_t i = 0; status == IJ_OK && i < n + PENDING; i++) {
+    if (i >= PENDING && i - PENDING < n) status = resolve_merge(r, &pending[i % PENDING], i - PENDING, &list[i - PENDING]);
+    if (status != IJ_OK || i >= n || !ij__json_next(merges, &it, &key, &key_len, &merge)) continue;
+    status = parse_merge(r, merge, i, &pending[i % PENDING]);
+  }
+  return status;
+}
+
+static ij_status read_merges(json_reader *r) {
+  const ij_json_value *merges = ij__json_member(r->model, "merges");
+  if (ij__json_type_of(merges) != IJ_JSON_ARRAY) return malformed(r, "model.merges", "an array", merges);
+  size_t n = ij__json_size(merges);
+  ij_tok_pair *list = ij__alloc_array(n, sizeof *list);
+  if (!list) return ij__fail_nomem(r->err, "the list of merges", n * sizeof *list);
+  ij_status status = list_merges(r, merges, list, n);
+  if (status == IJ_OK) status = ij__tok_set_pairs(r->t, list, n, r->path, r->err);
+  ij__free(list);
   return status;
 }
 
@@ -288,15 +325,15 @@ ij_status ij__tok_read_json(ij_tok *t, const char *bytes, size_t n, const char *
   if (status != IJ_OK) return status;
   json_reader r = {.t = t, .path = where, .root = ij__json_root(doc), .err = err};
   r.model = ij__json_member(r.root, "model");
-  r.scratch = ij__alloc(n);
+  unsigned char *scratch = r.scratch = ij__alloc(n);
   fill_byte_of(&r);
-  status = r.scratch ? check_pipeline(&r) : ij__fail_nomem(err, where, n);
+  status = scratch ? check_pipeline(&r) : ij__fail_nomem(err, where, n);
   if (status == IJ_OK) status = read_added_tokens(&r);
   if (status == IJ_OK) status = read_vocabulary(&r);
   if (status == IJ_OK) status = ij__tok_index(t, where, err);
   if (status == IJ_OK) status = read_merges(&r);
   if (status == IJ_OK) status = read_ignore_merges(&r);
-  ij__free(r.scratch);
+  ij__free(scratch);
   ij__json_free(&doc);
   return status;
 }

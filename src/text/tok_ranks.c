@@ -102,6 +102,6 @@ ij_status ij__tok_read_ranks(ij_tok *t, const char *bytes, size_t n, const char 
   ij__free(r.scratch);
   if (status == IJ_OK) status = check_no_gap(t, where, err);
   if (status == IJ_OK) status = ij__tok_index(t, where, err);
-  if (status == IJ_OK) status = ij__tok_pairs_from_ranks(t, err);
+  if (status == IJ_OK) status = ij__tok_pairs_from_ranks(t, where, err);
   return status;
 }
