@@ -70,12 +70,15 @@ static int check_options(const cli_args *a) {
 
 /* ------------------------------------------------------------------------------------------------------------ output */
 
+/* What an id that the tokenizer lacks is shown as: no UTF-8, so it becomes one replacement character. */
+#define NO_SUCH_ID "\xff"
+
 static void print_text(run *r, int32_t id) {
   const char *bytes;
   size_t n;
   char out[512];
   if (!ij_decode(r->tokenizer, id, false, &bytes, &n)) {
-    bytes = "\xff"; /* an id this tokenizer does not have: one replacement character */
+    bytes = NO_SUCH_ID;
     n = 1;
   }
   if (ij_is_special(r->tokenizer, id)) out_bytes(out, ij_text_stream_flush(&r->stream, out));
@@ -99,7 +102,7 @@ static ij_status keep(run *r, const ij_choice *choice, ij_err *err) {
 
 static void print_end(run *r) {
   char out[4];
-  if (r->as_json) return;
+  if (r->as_json || r->n_tokens == 0) return;
   if (!r->as_ids) out_bytes(out, ij_text_stream_flush(&r->stream, out));
   out_text("\n");
 }
@@ -157,7 +160,11 @@ static void json_continuation(const run *r) {
   for (int64_t i = 0; i < r->n_kept; i++) {
     const char *bytes;
     size_t n;
-    if (ij_decode(r->tokenizer, r->tokens[i].choice.id, false, &bytes, &n)) json_string_add(bytes, n);
+    if (ij_decode(r->tokenizer, r->tokens[i].choice.id, false, &bytes, &n)) {
+      json_string_add(bytes, n);
+    } else {
+      json_string_add(NO_SUCH_ID, 1);
+    }
   }
   json_string_end();
 }

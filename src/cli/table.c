@@ -35,7 +35,7 @@ const cli_option cli_options[] = {
     {.id = OPT_CTX, .commands = BIT(RUN) | BIT(LOGITS) | BIT(BENCH), .name = "ctx", .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX,
      .default_note = "what the run needs", .group = "Model", .help = "positions to reserve memory for"},
     {.id = OPT_CTX, .commands = BIT(INFO), .name = "ctx", .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX, .value = "8192",
-     .group = "Model", .help = "positions to compute the memory for"},
+     .default_note = "8192, or what the model allows if that is less", .group = "Model", .help = "positions to compute the memory for"},
     {.id = OPT_KV, .commands = BIT(RUN) | BIT(LOGITS) | BIT(BENCH), .name = "kv", .type = CLI_WORD, .arg = "TYPE", .words = kv_words,
      .value = "bf16", .group = "Model", .help = "how keys and values are kept: bf16, f16 or f32"},
     {.id = OPT_CPU_MASK, .commands = MODEL_COMMANDS, .name = "cpu-mask", .type = CLI_WORD, .arg = "LEVEL", .words = level_words,

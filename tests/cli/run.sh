@@ -13,8 +13,12 @@ if (($# < 2)); then
   echo "usage: run.sh [--update] PROGRAM WORK_FOLDER [NAME...]" >&2
   exit 2
 fi
-program=$1 work=$2
+program=$(cd "$(dirname "$1")" && pwd)/${1##*/} work=$2
 shift 2
+if [[ ! -x $program ]]; then
+  echo "run.sh: $program is not a program" >&2
+  exit 2
+fi
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$work" || exit 1
 work=$(cd "$work" && pwd)
@@ -29,9 +33,10 @@ export PATH="$work/bin:$PATH" MODEL="$work/model" RANKS="$work/ranks.tiktoken"
 
 # 256 single bytes and a few merges: enough for every text, small enough to make on the spot.
 make_ranks() {
-  local i
+  local i byte
   for ((i = 0; i < 256; i++)); do
-    printf '%s %d\n' "$(printf "\\x$(printf %x "$i")" | base64)" "$i"
+    printf -v byte '\\x%02x' "$i"
+    printf '%s %d\n' "$(printf "$byte" | base64)" "$i"
   done
   i=256
   local word
@@ -48,8 +53,11 @@ prepare() {
 
 # For cases: one command with all it says.
 show() {
+  local word
   printf '$'
-  printf ' %q' "$@"
+  for word in "$@"; do
+    if [[ $word && $word != *[!A-Za-z0-9_./:,=+-]* ]]; then printf ' %s' "$word"; else printf " '%s'" "$word"; fi
+  done
   printf '\n'
   "$@" > .show.out 2> .show.err
   local rc=$?

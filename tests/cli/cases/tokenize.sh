@@ -12,7 +12,12 @@ inkjet tokenize --tokenizer ranks.tiktoken --json ''
 inkjet tokenize --tokenizer ranks.tiktoken '<|end_message|>' | wc -w
 inkjet tokenize --tokenizer ranks.tiktoken --no-special '<|end_message|>' | wc -w
 # Bytes of every value, in an order that mixes valid and invalid characters, through both directions.
-for ((i = 0; i < 20000; i++)); do printf "\\x$(printf %x $((i * i * 7 / 3 % 256)))"; done > bytes
+text=
+for ((i = 0; i < 20000; i++)); do
+  printf -v byte '\\x%02x' $((i * i * 7 / 3 % 256))
+  text+=$byte
+done
+printf "$text" > bytes
 inkjet tokenize --tokenizer ranks.tiktoken -f bytes | inkjet detokenize --tokenizer ranks.tiktoken | cmp - bytes
 inkjet detokenize --tokenizer ranks.tiktoken 104 105 10
 printf '104,105\n 10\t' | inkjet detokenize --tokenizer ranks.tiktoken

@@ -1,0 +1,2 @@
+# The numbers are the machine's; their names and their order are ours.
+inkjet bench -m "$MODEL" --prompt 20 --gen 3 --repeat 2 --depth 10,40 --json | sed -E 's/:-?[0-9][0-9.e+-]*/:N/g; s/"level":"[a-z0-9]*"/"level":"L"/; s/"version":"[0-9.]*"/"version":"V"/'
