@@ -10,19 +10,23 @@
 
 static const uint64_t hash_start = 0xcbf29ce484222325u;
 
-/* Eight bytes at a time; a tail shorter than that is padded with zeros. Detects damage, not malice. */
-static uint64_t hash_more(uint64_t h, const void *bytes, size_t n) {
+/* The stream of all bytes, eight at a time as little-endian words, whatever pieces it comes in. Detects damage, not malice. */
+static void hash_more(ij_snapshot *io, const void *bytes, size_t n) {
   const unsigned char *p = bytes;
-  while (n > 0) {
-    uint64_t word = 0;
-    size_t step = n < 8 ? n : 8;
-    for (size_t i = 0; i < step; i++) word |= (uint64_t)p[i] << (8 * i);
-    h = (h ^ word) * 0x9e3779b97f4a7c15u;
-    h ^= h >> 29;
-    p += step;
-    n -= step;
+  for (size_t i = 0; i < n; i++) {
+    io->word |= (uint64_t)p[i] << (8 * io->n_word);
+    if (++io->n_word < 8) continue;
+    io->hash = (io->hash ^ io->word) * 0x9e3779b97f4a7c15u;
+    io->hash ^= io->hash >> 29;
+    io->word = 0;
+    io->n_word = 0;
   }
-  return h;
+}
+
+/* The checksum of everything so far: what is left over counts as padded with zeros. */
+static uint64_t hash_now(const ij_snapshot *io) {
+  uint64_t h = (io->hash ^ io->word) * 0x9e3779b97f4a7c15u;
+  return h ^ (h >> 29);
 }
 
 /* Moves n bytes in whichever direction the stream goes. */
@@ -32,7 +36,7 @@ static void pass(ij_snapshot *io, void *bytes, size_t n) {
     io->failed = true;
     return;
   }
-  io->hash = hash_more(io->hash, bytes, n);
+  hash_more(io, bytes, n);
 }
 
 static void pass_u64(ij_snapshot *io, uint64_t *v) {
@@ -114,7 +118,7 @@ ij_status ij__snapshot_save(const ij_state *state, const ij_snapshot_extra *extr
   pass_head(&io, &h);
   pass_caches(&io, &s, s.pos, history, history);
   pass_extra(&io, &e, s.pos);
-  uint64_t sum = io.hash;
+  uint64_t sum = hash_now(&io);
   pass_u64(&io, &sum);
   if (io.failed) return ij__fail(err, IJ_E_IO, "saving a session", "the writer failed");
   return IJ_OK;
@@ -148,7 +152,7 @@ static ij_status read_body(ij_state *s, ij_snapshot_extra *extra, ij_snapshot *i
   pass_caches(io, s, pos, history, keep);
   extra->has_logits = h->has_logits;
   pass_extra(io, extra, pos);
-  uint64_t want = io->hash, found = 0;
+  uint64_t want = hash_now(io), found = 0;
   pass_u64(io, &found);
   if (io->failed) return ij__fail(err, IJ_E_FORMAT, "a saved session", "it ends early, or reading it failed");
   if (found != want) return ij__fail(err, IJ_E_FORMAT, "a saved session", "its checksum is wrong: the payload is damaged");

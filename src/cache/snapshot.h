@@ -16,7 +16,8 @@ typedef struct ij_snapshot {
   ij_write_fn write; /* one of the two is set */
   ij_read_fn read;
   void *user;
-  uint64_t hash;
+  uint64_t hash, word; /* checksum so far, and the bytes of an unfinished word */
+  int n_word;
   bool failed;       /* a callback returned false */
 } ij_snapshot;
 

@@ -1,11 +1,13 @@
 /* same.c: one answer. Every other way to the same tokens must give the same bits as the plain one.
  *
- *   same FOLDER...    each holds a checkpoint and golden.json; prints what it compared
+ *   same [--bits FILE] FOLDER...    each holds a checkpoint and golden.json
  *
  * The plain way: one thread, the whole prompt in one step, alone, at the best kernel level. The others: more threads, every chunking, every
- * kernel level of this processor, company of 0 to 5 other sessions, after save and restore, fork, and rollback of 1 to 40 tokens.
+ * kernel level of this processor, company of 0 to 5 other sessions, after save and restore, fork, and rollback of 1 to 40 tokens. FILE has
+ * lines "name hash" of the plain logits of some folders, the same on every architecture.
  */
 #include "core/cpu.h"
+#include "core/map.h"
 #include "golden.h"
 
 #define CTX 256
@@ -16,6 +18,7 @@ static int32_t tokens[N_TOKENS];
 static float *plain; /* [N_TOKENS, vocab] */
 static int64_t n_vocab;
 static ij_kv_type kv;
+static const char *bits_path;
 
 static void expect_same(const float *got, int64_t from, int64_t n, const char *how, int a, int b) {
   for (int64_t t = 0; t < n; t++) {
@@ -52,8 +55,8 @@ static void same_across_threads_chunks_and_levels(void) {
     for (int threads = 1; threads <= 3; threads++) {
       ij_model *m = open_model_or_fail(folder, threads, batches[(threads + l) % 4], levels[l]);
       if (!m) return;
-      for (int chunk = 1; chunk <= N_TOKENS; chunk = chunk < 20 ? chunk + 1 : chunk * 2 + 1) same_in_chunks(m, chunk, levels[l], threads);
-      same_in_chunks(m, N_TOKENS, levels[l], threads);
+      static const int chunks[] = {1, 2, 3, 4, 5, 7, 11, 16, 17, 33, 63, 64, 65, 100, N_TOKENS};
+      for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) same_in_chunks(m, chunks[i], levels[l], threads);
       ij_model_close(&m);
     }
   }
@@ -261,6 +264,25 @@ static void bad_items_fail_alone(void) {
   ij_model_close(&m);
 }
 
+/* The hash of the plain logits against the one on record, when there is one for this folder. */
+static void same_bits_as_on_record(void) {
+  if (!bits_path) return;
+  const char *slash = strrchr(folder, '/');
+  const char *name = slash ? slash + 1 : folder;
+  char found[17];
+  snprintf(found, sizeof found, "%016llx", (unsigned long long)ij__hash_bytes(plain, (size_t)N_TOKENS * (size_t)n_vocab * sizeof *plain, 0));
+  char *text = NULL;
+  size_t n;
+  ij_err err;
+  CHECK_OK(ij__os_read_file(bits_path, 1 << 20, &text, &n, &err), err);
+  for (char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+    char want_name[256], want[17];
+    if (sscanf(line, "%255s %16s", want_name, want) != 2 || strcmp(want_name, name) != 0) continue;
+    if (strcmp(want, found) != 0) TEST_FAIL("%s: the logits hash to %s; on record is %s", name, found, want);
+  }
+  ij__free(text);
+}
+
 static bool begin(void) {
   golden g;
   if (!golden_open(&g, folder)) return false;
@@ -283,10 +305,13 @@ static bool begin(void) {
 
 int main(int argc, char **argv) {
   static const ij_kv_type types[] = {IJ_KV_BF16, IJ_KV_F16, IJ_KV_F32};
-  for (int i = 1; i < argc; i++) {
+  bits_path = argc > 2 && strcmp(argv[1], "--bits") == 0 ? argv[2] : NULL;
+  int first = bits_path ? 3 : 1;
+  for (int i = first; i < argc; i++) {
     folder = argv[i];
-    kv = types[(i - 1) % 3];
+    kv = types[(i - first) % 3];
     if (begin()) {
+      RUN(same_bits_as_on_record);
       RUN(same_across_threads_chunks_and_levels);
       RUN(same_in_company);
       RUN(same_after_rollback);
@@ -299,6 +324,6 @@ int main(int argc, char **argv) {
     free(plain);
     plain = NULL;
   }
-  if (argc < 2) TEST_FAIL("no folders given");
+  if (argc <= first) TEST_FAIL("no folders given");
   return test_report();
 }

@@ -1,0 +1,38 @@
+# deps.sh: sourced by ./try and ./check. `need PROGRAM:PACKAGE...` installs the Debian packages of the programs that are missing.
+# A path instead of a program name (with a slash) is looked for as a file.
+
+have() {
+  case $1 in
+    */*) [ -e "$1" ] ;;
+    *) command -v "$1" >/dev/null 2>&1 ;;
+  esac
+}
+
+need() {
+  missing=
+  for pair in "$@"; do
+    have "${pair%%:*}" || missing="$missing ${pair#*:}"
+  done
+  [ -z "$missing" ] && return 0
+  if ! command -v apt-get >/dev/null 2>&1; then
+    echo "These Debian packages (or your system's equivalents) are needed:$missing" >&2
+    exit 1
+  fi
+  sudo=
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null 2>&1 || { echo "Please run as root: apt-get install$missing" >&2; exit 1; }
+    sudo=sudo
+  fi
+  echo "installing:$missing"
+  $sudo apt-get update -qq >/dev/null
+  # shellcheck disable=SC2086
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+}
+
+build_deps() {
+  need cc:gcc /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build
+}
+
+vocab_deps() {
+  need npm:npm tar:tar sha256sum:coreutils
+}
