@@ -16,14 +16,26 @@ static bool starts_with_brace(const char *bytes, size_t n) {
   return i < n && bytes[i] == '{';
 }
 
-static ij_status open_file(ij_tok *t, const char *path, ij_err *err) {
+static ij_status read_any(ij_tok *t, const char *bytes, size_t n, const char *where, ij_err *err) {
+  ij_status status = starts_with_brace(bytes, n) ? ij__tok_read_json(t, bytes, n, where, err) : ij__tok_read_ranks(t, bytes, n, where, err);
+  return status == IJ_OK ? ij__tok_finish_specials(t, where, err) : status;
+}
+
+ij_status ij__tok_open_bytes(ij_tok **out, const char *bytes, size_t n, const char *where, ij_err *err) {
+  ij_tok *t = ij__alloc_zero(1, sizeof *t);
+  ij_status status = t ? read_any(t, bytes, n, where, err) : ij__fail_nomem(err, where, sizeof *t);
+  if (status != IJ_OK) ij__tok_close(&t);
+  *out = t;
+  return status;
+}
+
+static ij_status open_file(ij_tok **out, const char *path, ij_err *err) {
   char *bytes = NULL;
   size_t n = 0;
   ij_status status = ij__os_read_file(path, MAX_FILE_BYTES, &bytes, &n, err);
   if (status != IJ_OK) return status;
-  status = starts_with_brace(bytes, n) ? ij__tok_read_json(t, bytes, n, path, err) : ij__tok_read_ranks(t, bytes, n, path, err);
+  status = ij__tok_open_bytes(out, bytes, n, path, err);
   ij__free(bytes);
-  if (status == IJ_OK) status = ij__tok_finish_specials(t, path, err);
   return status;
 }
 
@@ -73,11 +85,8 @@ ij_status ij__tok_open(ij_tok **out, const char *path, ij_err *err) {
     ij_status status = find_in_folder(path, &inside, err);
     if (status != IJ_OK) return status;
   }
-  ij_tok *t = ij__alloc_zero(1, sizeof *t);
-  ij_status status = t ? open_file(t, inside ? inside : path, err) : ij__fail_nomem(err, path, sizeof *t);
+  ij_status status = open_file(out, inside ? inside : path, err);
   ij__free(inside);
-  if (status != IJ_OK) ij__tok_close(&t);
-  *out = t;
   return status;
 }
 

@@ -144,6 +144,9 @@ ij_status ij__tok_pairs_from_ranks(ij_tok *t, const char *where, ij_err *err);
 /* Checks the strings that the family pins to ids, fills what a full vocabulary leaves unnamed, and sorts the names. */
 ij_status ij__tok_finish_specials(ij_tok *t, const char *where, ij_err *err);
 
+/* Both forms, told apart by their first character, from memory. `where` goes into errors. */
+ij_status ij__tok_open_bytes(ij_tok **out, const char *bytes, size_t n, const char *where, ij_err *err);
+
 ij_status ij__tok_read_ranks(ij_tok *t, const char *bytes, size_t n, const char *where, ij_err *err);
 ij_status ij__tok_read_json(ij_tok *t, const char *bytes, size_t n, const char *where, ij_err *err);
 

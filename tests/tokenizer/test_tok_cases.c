@@ -1,14 +1,16 @@
-/* test_tok_cases.c: the recorded encode and decode cases, against the real vocabulary. test_tok_cases VOCABULARY
+/* test_tok_cases.c: the recorded encode and decode cases, against the real vocabulary. test_tok_cases RANKS [TOKENIZER_JSON]
  *
- * Leaves with 77 (skipped) when the vocabulary is not there: scripts/fetch-vocab.sh fetches it.
+ * Leaves with 77 (skipped) when the ranks are not there: scripts/fetch-vocab.sh fetches them. When the same vocabulary is there as a
+ * tokenizer.json too (scripts/make_tokenizer_json.py), both must give the same ids.
  */
+#include "core/alloc.h"
 #include "core/os.h"
 #include "io/json.h"
 #include "test.h"
 #include "text/split.h"
 #include "text/tok.h"
 
-static ij_tok *tok;
+static ij_tok *tok, *tok_json; /* the second NULL when there is no such file */
 static const ij_json_value *cases;
 
 static const char *string_of(const ij_json_value *v, size_t *n) {
@@ -151,6 +153,59 @@ static void every_token_is_whole(void) {
   }
 }
 
+/* Half random bytes, half random tokens one after the other. */
+static size_t random_text(uint64_t *seed, char *text, size_t cap) {
+  size_t n = 0, want = 1 + test_random(seed) % (cap - 200);
+  bool tokens = test_random(seed) % 2;
+  while (n < want) {
+    const char *bytes;
+    size_t len;
+    if (tokens && ij__tok_bytes(tok, (int32_t)(test_random(seed) % 199998), false, &bytes, &len)) {
+      memcpy(text + n, bytes, len);
+      n += len;
+    } else {
+      text[n++] = (char)test_random(seed);
+    }
+  }
+  return n;
+}
+
+static void random_text_comes_back(void) {
+  enum { CAP = 4096 };
+  static char text[CAP], back[CAP];
+  static int32_t ids[CAP], other[CAP];
+  uint64_t seed = 2024;
+  for (int round = 0; round < 3000; round++) {
+    uint64_t before = seed;
+    size_t n = random_text(&seed, text, CAP), n_ids = 0, n_other = 0, n_back = 0;
+    CHECK(ij__tok_encode(tok, text, n, false, ids, CAP, &n_ids, NULL) == IJ_OK);
+    for (size_t i = 0; i < n_ids; i++) {
+      const char *bytes;
+      size_t len;
+      CHECK(ij__tok_bytes(tok, ids[i], false, &bytes, &len));
+      memcpy(back + n_back, bytes, len);
+      n_back += len;
+    }
+    if (n_back != n || memcmp(text, back, n) != 0) TEST_FAIL("seed %llu: the bytes do not come back", (unsigned long long)before);
+    if (!tok_json) continue;
+    CHECK(ij__tok_encode(tok_json, text, n, false, other, CAP, &n_other, NULL) == IJ_OK);
+    bool same = n_ids == n_other && memcmp(ids, other, n_ids * sizeof *ids) == 0;
+    if (!same) TEST_FAIL("seed %llu: ranks and tokenizer.json give different ids", (unsigned long long)before);
+  }
+}
+
+static void forms_have_the_same_tokens(void) {
+  if (!tok_json) return;
+  CHECK_INT(ij__tok_size(tok_json), ij__tok_size(tok));
+  for (int32_t id = 0; id < ij__tok_size(tok); id++) {
+    const char *a, *b;
+    size_t n_a, n_b;
+    CHECK(ij__tok_bytes(tok, id, true, &a, &n_a) && ij__tok_bytes(tok_json, id, true, &b, &n_b));
+    CHECK(n_a == n_b && memcmp(a, b, n_a) == 0);
+    CHECK(ij__tok_is_special(tok, id) == ij__tok_is_special(tok_json, id));
+  }
+}
+
 int main(int argc, char **argv) {
   ij_err err;
   if (argc < 2 || !ij__os_is_file(argv[1])) {
@@ -167,9 +222,19 @@ int main(int argc, char **argv) {
     return 1;
   }
   cases = ij__json_root(doc);
+  if (argc > 2 && ij__os_is_file(argv[2]) && ij__tok_open(&tok_json, argv[2], &err) != IJ_OK) {
+    printf("%s: %s\n", err.where, err.message);
+    return 1;
+  }
   RUN(encode_cases);
   RUN(decode_cases);
   RUN(special_ids);
   RUN(every_token_is_whole);
+  RUN(random_text_comes_back);
+  RUN(forms_have_the_same_tokens);
+  ij__tok_close(&tok);
+  ij__tok_close(&tok_json);
+  ij__json_free(&doc);
+  ij__free(bytes);
   return test_report();
 }
