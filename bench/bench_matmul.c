@@ -98,8 +98,8 @@ static void print_result(const ij_kernels *k, const shape *s, double *speed, dou
   qsort(speed, (size_t)rounds, sizeof *speed, by_value);
   qsort(limit, (size_t)rounds + 1, sizeof *limit, by_value);
   printf("%-7s %d thread%s  %-4s n %3lld  k %5lld  stride %lld  %6.1f %s  %5.1f %% of %s (best of both %5.1f %%)\n",
-         ij__level_name(k->level), n_threads, n_threads > 1 ? "s" : " ", ij__dtype_name(s->type), (long long)s->n, (long long)s->k, (long long)s->interleave,
-         speed[rounds / 2] * 1e-9, unit, 100 * median(ratio, rounds), of, 100 * speed[rounds - 1] / limit[rounds]);
+         ij__level_name(k->level), n_threads, n_threads > 1 ? "s" : " ", ij__dtype_name(s->type), (long long)s->n, (long long)s->k,
+         (long long)s->interleave, speed[rounds / 2] * 1e-9, unit, 100 * median(ratio, rounds), of, 100 * speed[rounds - 1] / limit[rounds]);
   fflush(stdout);
 }
 

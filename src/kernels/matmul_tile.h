@@ -6,8 +6,9 @@
  *
  *   many tokens   weight rows are widened once into a packed panel in scratch, MR rows interleaved, one plane per pass:
  *                   group of MR rows: [pass][step of 16 k][row in group][V]
- *                 then every tile of NT tokens runs over the panel; k is cut in blocks so that the tile's x stays in the first-level
- *                 cache, with the partial sums parked between blocks (k still ascends in every lane).
+ *                 The first tile of NT tokens fills the panel on its way, the other tiles run over it; k is cut in blocks so that
+ *                 the tile's x stays in the first-level cache, with the partial sums parked between blocks (k still ascends in
+ *                 every lane). Meanwhile the next block of x and the weights of the next panel are fetched.
  *   few tokens    weights are widened in registers on the way, because memory is the limit.
  *
  * Both finish the first half of the fold (16 lanes to 4) on registers and leave four floats per output, so that the second half
@@ -237,29 +238,22 @@ INLINE void direct(const ij_matmul *m, int64_t r0, int64_t r1, const ij_dtype ty
 
 /* ---- many tokens: over a packed panel ------------------------------------------------------------------------------------------ */
 
-/* Widens and interleaves rows [r, r + MR), none beyond r_last. */
-INLINE void pack_group(float *out, const ij_matmul *m, int64_t r, int64_t r_last, const ij_dtype type) {
-  int64_t n_step = m->k / 16, pass_floats = ij__div_up(m->k, 16) * MR * V;
-  const char *w[MR];
-  for (int i = 0; i < MR; i++) w[i] = (const char *)m->w + IJ_MIN(r + i, r_last) * m->w_stride;
-  for (int64_t s = 0; s < n_step; s++) {
-    UNROLL for (int i = 0; i < MR; i++) {
-      UNROLL for (int p = 0; p < PASSES; p++)
-        v_store(out + p * pass_floats + (s * MR + i) * V, v_widen(w[i] + (s * 16 + p * V) * type_bytes(type), type));
-    }
-  }
-  if (m->k % 16 == 0) return;
-  for (int i = 0; i < MR; i++) {
+/* The last step of a group in the panel: what is left of its rows, padded. */
+INLINE void pack_tail(float *w, int64_t w_pass, const char *const *source, int64_t k, const ij_dtype type) {
+  for (int r = 0; r < MR; r++) {
     float padded[16];
-    pad_w(padded, w[i], m->k, type);
-    for (int p = 0; p < PASSES; p++) v_store(out + p * pass_floats + (n_step * MR + i) * V, v_load(padded + p * V));
+    pad_w(padded, source[r], k, type);
+    for (int p = 0; p < PASSES; p++) v_store(w + p * w_pass + r * V, v_load(padded + p * V));
   }
 }
 
 /* A block of k for one group of rows and one tile of tokens. */
 typedef struct tile_args {
-  const float *w;
-  int64_t w_pass; /* floats between the planes of two passes */
+  float *w;
+  int64_t w_pass;         /* floats between the planes of two passes */
+  const char *source[MR]; /* the first tile of a panel widens w from here on its way */
+  ij_dtype type;
+  bool pack;
   const float *x;
   int64_t ldx, n_step;
   float *parked;  /* partial sums between blocks: [pass][token][row][V] */
@@ -281,7 +275,15 @@ INLINE void finish_tile(const tile_args *a, vec (*c)[MR], const int nt) {
   }
 }
 
-INLINE void tile_block(const tile_args *a, const int nt) {
+/* Row r of w for one step: from the panel, or widened and put there. Doing it here hides the time of these stores behind arithmetic. */
+INLINE vec tile_row(float *w, int r, const tile_args *a, int64_t at, const bool pack, const ij_dtype type) {
+  if (!pack) return v_load(w + r * V);
+  vec b = v_widen(a->source[r] + at, type);
+  v_store(w + r * V, b);
+  return b;
+}
+
+INLINE void tile_block(const tile_args *a, const int nt, const bool pack, const ij_dtype type) {
   const char *w_ahead = a->w_ahead, *x_ahead = a->x_ahead;
   for (int p = 0; p < PASSES; p++) {
     vec c[NT][MR];
@@ -294,7 +296,9 @@ INLINE void tile_block(const tile_args *a, const int nt) {
         UNROLL for (int r = 0; r < MR; r++) c[t][r] = v_load(parked + (t * MR + r) * V);
       }
     }
-    const float *w = a->w + p * a->w_pass, *x = a->x + p * V;
+    float *w = a->w + p * a->w_pass;
+    const float *x = a->x + p * V;
+    int64_t at = p * V * type_bytes(type);
     const int64_t ldx = a->ldx, w_ahead_step = a->w_ahead_step, x_ahead_step = a->x_ahead_step;
     for (int64_t s = a->n_step; s > 0; s--) {
       v_prefetch2(w_ahead);
@@ -305,12 +309,12 @@ INLINE void tile_block(const tile_args *a, const int nt) {
       vec xs[NT]; /* 12 sums, 3 x and 1 w fill the 16 registers */
       UNROLL for (int t = 0; t < nt; t++) xs[t] = v_load(x + t * ldx);
       UNROLL for (int r = 0; r < MR; r++) {
-        vec b = v_load(w + r * V);
+        vec b = tile_row(w, r, a, at, pack, type);
         UNROLL for (int t = 0; t < nt; t++) c[t][r] = v_fma(xs[t], b, c[t][r]);
       }
 #else
       vec b[MR];
-      UNROLL for (int r = 0; r < MR; r++) b[r] = v_load(w + r * V);
+      UNROLL for (int r = 0; r < MR; r++) b[r] = tile_row(w, r, a, at, pack, type);
       UNROLL for (int t = 0; t < nt; t++) {
         vec xt = v_load(x + t * ldx);
         UNROLL for (int r = 0; r < MR; r++) c[t][r] = v_fma(xt, b[r], c[t][r]);
@@ -318,6 +322,7 @@ INLINE void tile_block(const tile_args *a, const int nt) {
 #endif
       w += MR * V;
       x += 16;
+      at += 16 * type_bytes(type);
     }
     if (a->last && p == PASSES - 1) {
       finish_tile(a, c, nt);
@@ -329,18 +334,44 @@ INLINE void tile_block(const tile_args *a, const int nt) {
   }
 }
 
-static void tile_block_any(const tile_args *a, int64_t nt) {
+INLINE void tile_block_nt(const tile_args *a, int64_t nt, const bool pack, const ij_dtype type) {
   switch (nt) {
-    case 1: tile_block(a, 1); break;
-    case 2: tile_block(a, 2); break;
-    case 3: tile_block(a, 3); break;
+    case 1: tile_block(a, 1, pack, type); break;
+    case 2: tile_block(a, 2, pack, type); break;
+    case 3: tile_block(a, 3, pack, type); break;
 #if NT > 3
-    case 4: tile_block(a, 4); break;
-    case 5: tile_block(a, 5); break;
-    case 6: tile_block(a, 6); break;
+    case 4: tile_block(a, 4, pack, type); break;
+    case 5: tile_block(a, 5, pack, type); break;
+    case 6: tile_block(a, 6, pack, type); break;
 #endif
     default: break;
   }
+}
+
+static void tile_block_any(const tile_args *a, int64_t nt) {
+  if (!a->pack) {
+    tile_block_nt(a, nt, false, IJ_DTYPE_F32);
+  } else if (a->type == IJ_DTYPE_F32) {
+    tile_block_nt(a, nt, true, IJ_DTYPE_F32);
+  } else if (a->type == IJ_DTYPE_BF16) {
+    tile_block_nt(a, nt, true, IJ_DTYPE_BF16);
+  } else {
+    tile_block_nt(a, nt, true, IJ_DTYPE_F16);
+  }
+}
+
+/* Sets where group g of a panel gets its weights from step s0 on. The padded last step is packed at once. */
+static void tile_source(tile_args *a, const ij_matmul *m, int64_t r, int64_t r_last, int64_t s0) {
+  const char *row[MR];
+  for (int i = 0; i < MR; i++) {
+    row[i] = (const char *)m->w + IJ_MIN(r + i, r_last) * m->w_stride;
+    a->source[i] = row[i] + s0 * 16 * type_bytes(a->type);
+  }
+  if (s0 < m->k / 16) return;
+  a->pack = false;
+  if (a->type == IJ_DTYPE_F32) pack_tail(a->w, a->w_pass, row, m->k, IJ_DTYPE_F32);
+  if (a->type == IJ_DTYPE_BF16) pack_tail(a->w, a->w_pass, row, m->k, IJ_DTYPE_BF16);
+  if (a->type == IJ_DTYPE_F16) pack_tail(a->w, a->w_pass, row, m->k, IJ_DTYPE_F16);
 }
 
 /* Gives the next stretch of weights to fetch to a block. */
@@ -364,8 +395,8 @@ static void prefetch_w(prefetcher *f, tile_args *a) {
 typedef struct panel {
   const ij_matmul *m;
   int64_t r0, n_row, n_group;
-  const float *packed;
-  float *parked;
+  ij_dtype type;
+  float *packed, *parked;
   prefetcher fetch;
 } panel;
 
@@ -379,12 +410,15 @@ static void panel_block(panel *pn, int64_t t, int64_t nt, int64_t s0, int64_t s1
   a.w = pn->packed + s0 * MR * V;
   a.parked = pn->parked;
   a.x_ahead_step = ij__div_up(64, parts * PASSES);
+  a.type = pn->type;
   int64_t x_row = 0, x_part = 0;
   if (pn->n_group < BATCH_GROUPS) memset(sums, 0, sizeof sums); /* rows that a short batch lacks are folded too, and dropped */
   for (int64_t g = 0; g < pn->n_group; g++) {
     int64_t in_batch = g % BATCH_GROUPS;
     a.sums = sums + in_batch * 16;
     prefetch_w(&pn->fetch, &a);
+    a.pack = t == 0;
+    if (a.pack) tile_source(&a, m, pn->r0 + g * MR, pn->r0 + pn->n_row - 1, s0);
     a.x_ahead = (const char *)(x_next + x_row * m->ldx + x_part * part_steps * 16);
     if (++x_part == parts) {
       x_part = 0;
@@ -436,10 +470,9 @@ INLINE void matmul_tiled(const ij_matmul *m, int64_t r0, int64_t r1, float *scra
   float *packed = (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
   int64_t row_bytes = m->k * type_bytes(type), group_floats = ij__div_up(m->k, 16) * 16 * MR;
   for (int64_t r = r0; r < r1; r += max_rows) {
-    panel pn = {.m = m, .r0 = r, .n_row = IJ_MIN(max_rows, r1 - r), .packed = packed};
+    panel pn = {.m = m, .r0 = r, .n_row = IJ_MIN(max_rows, r1 - r), .packed = packed, .type = type};
     pn.n_group = ij__div_up(pn.n_row, MR);
     pn.parked = packed + pn.n_group * group_floats;
-    for (int64_t g = 0; g < pn.n_group; g++) pack_group(packed + g * group_floats, m, r + g * MR, r + pn.n_row - 1, type);
     int64_t next = r + pn.n_row, n_next = IJ_MIN(max_rows, r1 - next);
     if (n_next > 0) {
       int64_t n_block = k_blocks(m), block_steps = m->k / 16 / n_block;
