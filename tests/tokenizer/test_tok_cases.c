@@ -198,8 +198,8 @@ static void forms_have_the_same_tokens(void) {
   if (!tok_json) return;
   CHECK_INT(ij__tok_size(tok_json), ij__tok_size(tok));
   for (int32_t id = 0; id < ij__tok_size(tok); id++) {
-    const char *a, *b;
-    size_t n_a, n_b;
+    const char *a = NULL, *b = NULL;
+    size_t n_a = 0, n_b = 0;
     CHECK(ij__tok_bytes(tok, id, true, &a, &n_a) && ij__tok_bytes(tok_json, id, true, &b, &n_b));
     CHECK(n_a == n_b && memcmp(a, b, n_a) == 0);
     CHECK(ij__tok_is_special(tok, id) == ij__tok_is_special(tok_json, id));
