@@ -266,7 +266,7 @@ bool ij__json_next(const ij_json_value *container, ij_json_iter *it, const char 
   }
   if (key) *key = name;
   if (key_len) *key_len = len;
-  *value = value_of(at);
+  if (value) *value = value_of(at);
   it->at = unsafe_yyjson_get_next(at);
   it->index++;
   return true;

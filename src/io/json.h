@@ -36,7 +36,7 @@ const ij_json_value *ij__json_member(const ij_json_value *object, const char *ke
 /* Elements of an array or members of an object; 0 otherwise. */
 size_t ij__json_size(const ij_json_value *v);
 
-/* Iteration in document order: start with a zeroed iterator; false at the end. Key is NULL in arrays. */
+/* Iteration in document order: start with a zeroed iterator; false at the end. Key is NULL in arrays. Any out may be NULL. */
 typedef struct ij_json_iter {
   const void *at;
   size_t index;
