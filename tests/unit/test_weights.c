@@ -1,0 +1,495 @@
+/* test_weights.c: every field of ij_weights against the values that were written, in three types; every way a checkpoint can be wrong;
+ * failing memory; and the lease contract of the mapped experts. */
+#include "cache/experts.h"
+#include "ckpt_writer.h"
+#include "core/alloc.h"
+#include "model/names.h"
+#include "model/weights.h"
+
+static char folder[256];
+static cw_model model; /* what was written last */
+
+typedef struct loaded {
+  ij_ckpt *ckpt;
+  ij_config config;
+  ij_weights w;
+} loaded;
+
+static loaded l;
+
+static ij_status load(ij_err *err) {
+  memset(&l, 0, sizeof l);
+  memset(err, 0, sizeof *err);
+  ij_status s = ij__ckpt_open(&l.ckpt, folder, err);
+  if (s == IJ_OK) s = ij__config_read(&l.config, l.ckpt, err);
+  if (s == IJ_OK) s = ij__weights_bind(&l.w, &l.config, l.ckpt, err);
+  return s;
+}
+
+static void unload(void) {
+  ij__weights_free(&l.w);
+  ij__ckpt_close(&l.ckpt);
+}
+
+static void build(ij_dtype dtype) {
+  cw_dims s = cw_usual();
+  cw_free(&model);
+  cw_build(&model, &s, dtype);
+  cw_write_config(folder, "", false);
+}
+
+/* Writes the edited model, expects this status, and looks for the words between '|' in the error. */
+static void expect_error(ij_status status, const char *parts) {
+  ij_err err;
+  cw_write_tensors(&model, folder);
+  CHECK_INT(load(&err), status);
+  while (*parts) {
+    char part[256];
+    size_t len = strcspn(parts, "|");
+    snprintf(part, sizeof part, "%.*s", (int)len, parts);
+    CHECK_HAS(err.message, part);
+    parts += len + (parts[len] == '|');
+  }
+  unload();
+}
+
+static void expect_good(void) {
+  ij_err err;
+  cw_write_tensors(&model, folder);
+  CHECK_OK(load(&err), err);
+  unload();
+}
+
+/* ------------------------------------------------------------------------------------------------------------- values */
+
+static float at(const ij_weight *w, int64_t row, int64_t col) {
+  const char *p = (const char *)w->data + row * w->row_stride;
+  if (w->dtype == IJ_DTYPE_F32) return ((const float *)(const void *)p)[col];
+  uint16_t h = ((const uint16_t *)(const void *)p)[col];
+  return w->dtype == IJ_DTYPE_F16 ? ij__ref_from_f16(h) : ij__ref_from_bf16(h);
+}
+
+/* Rows of w are rows first, first + step, ... of the tensor as written. */
+static void check_rows(const ij_weight *w, const char *name, int64_t rows, int64_t first, int64_t step) {
+  const cw_tensor *t = cw_find(&model, name);
+  int64_t cols = t->dims[t->n_dims - 1];
+  CHECK_INT(w->rows, rows);
+  CHECK_INT(w->cols, cols);
+  CHECK_INT(w->dtype, t->dtype);
+  int bad = 0;
+  for (int64_t r = 0; r < rows; r++) {
+    for (int64_t c = 0; c < cols; c++) bad += at(w, r, c) != t->values[(first + r * step) * cols + c];
+  }
+  if (bad) TEST_FAIL("%s: %d values differ", name, bad);
+}
+
+static void check_vector(const float *v, const char *name) {
+  const cw_tensor *t = cw_find(&model, name);
+  CHECK((uintptr_t)v % 64 == 0);
+  if (memcmp(v, t->values, (size_t)t->n * sizeof(float)) != 0) TEST_FAIL("%s differs", name);
+}
+
+static void check_conv(const float *v, const char *name) {
+  const cw_tensor *t = cw_find(&model, name);
+  int64_t channels = t->dims[0], taps = t->n / channels;
+  CHECK((uintptr_t)v % 64 == 0);
+  int bad = 0;
+  for (int64_t c = 0; c < channels; c++) {
+    for (int64_t j = 0; j < taps; j++) bad += v[j * channels + c] != t->values[c * taps + j];
+  }
+  if (bad) TEST_FAIL("%s: %d taps differ", name, bad);
+}
+
+static void check_rel(const ij_layer *layer, const char *name) {
+  const cw_tensor *t = cw_find(&model, name);
+  int64_t extent = t->dims[1];
+  CHECK_INT(layer->rel_ld, 2 * IJ_REL_PAD + extent);
+  int bad = 0;
+  for (int64_t j = 0; j < t->dims[0]; j++) {
+    for (int64_t i = 0; i < layer->rel_ld; i++) {
+      int64_t dist = IJ_REL_PAD + extent - 1 - i;
+      bad += layer->rel[j * layer->rel_ld + i] != (dist >= 0 && dist < extent ? t->values[j * extent + dist] : 0);
+    }
+  }
+  if (bad) TEST_FAIL("%s: %d values differ", name, bad);
+}
+
+static const char *named(int layer, const char *rest) {
+  static char buf[4][96];
+  static int turn;
+  char *p = buf[turn++ & 3];
+  snprintf(p, 96, "model.llm.layers.%d.%s", layer, rest);
+  return p;
+}
+
+static void check_mlp(const ij_mlp *m, const char *w13, const char *w2, int64_t index, int64_t width, int64_t hidden) {
+  check_rows(&m->gate, w13, width, index * 2 * width, 2);
+  check_rows(&m->up, w13, width, index * 2 * width + 1, 2);
+  check_rows(&m->down, w2, hidden, index * hidden, 1);
+}
+
+static void check_moe(int i) {
+  const ij_layer *layer = &l.w.layers[i];
+  check_rows(&layer->router, named(i, "mlp.gate.weight"), 6, 0, 1);
+  check_vector(layer->router_bias, named(i, "mlp.gate.bias"));
+  CHECK(layer->global_scale == cw_find(&model, named(i, "mlp.gate.global_scale"))->values[0]);
+  const char *w13 = named(i, "mlp.shared_experts.shared_w13_weight"), *w2 = named(i, "mlp.shared_experts.shared_w2_weight");
+  for (int s = 0; s < 2; s++) check_mlp(&layer->shared[s], w13, w2, s, 8, 8);
+  const int ids[] = {0, 1, 3};
+  ij_expert_lease leases[3];
+  CHECK_INT(ij__experts_acquire(l.w.experts, i, ids, 3, leases), 3);
+  for (int e = 0; e < 3; e++) {
+    ij_mlp m = {leases[e].gate, leases[e].up, leases[e].down};
+    CHECK_INT(leases[e].expert, ids[e]);
+    CHECK_INT(leases[e].layer, i);
+    check_mlp(&m, named(i, "mlp.experts.w13_weight"), named(i, "mlp.experts.w2_weight"), ids[e], 8, 8);
+  }
+  ij__experts_release(l.w.experts, leases, 3);
+}
+
+static void check_layer(int i) {
+  const ij_layer *layer = &l.w.layers[i];
+  int kv = i == 5 ? 4 : 8;
+  CHECK_INT(layer->sliding, i != 5);
+  CHECK_INT(layer->dense, i < 2);
+  CHECK(layer->dims == &l.config.attn[i != 5]);
+  check_vector(layer->attn_norm, named(i, "attn_norm.weight"));
+  check_vector(layer->mlp_norm, named(i, "mlp_norm.weight"));
+  check_vector(layer->q_norm, named(i, "attn.q_norm.weight"));
+  check_vector(layer->k_norm, named(i, "attn.k_norm.weight"));
+  check_rows(&layer->wq, named(i, "attn.wq_du.weight"), 8, 0, 1);
+  check_rows(&layer->wk, named(i, "attn.wk_dv.weight"), kv, 0, 1);
+  check_rows(&layer->wv, named(i, "attn.wv_dv.weight"), kv, 0, 1);
+  check_rows(&layer->wr, named(i, "attn.wr_du.weight"), 4, 0, 1);
+  check_rows(&layer->wo, named(i, "attn.wo_ud.weight"), 8, 0, 1);
+  check_conv(layer->conv[IJ_CONV_K], named(i, "attn.k_sconv.weight"));
+  check_conv(layer->conv[IJ_CONV_V], named(i, "attn.v_sconv.weight"));
+  check_conv(layer->conv[IJ_CONV_ATTN], named(i, "attn_sconv.weight"));
+  check_conv(layer->conv[IJ_CONV_MLP], named(i, "mlp_sconv.weight"));
+  check_rel(layer, named(i, "attn.rel_logits_proj.proj"));
+  if (layer->dense) {
+    check_mlp(&layer->mlp, named(i, "mlp.w13_dn.weight"), named(i, "mlp.w2_md.weight"), 0, 16, 8);
+    CHECK(layer->global_scale == cw_find(&model, named(i, "mlp.global_scale"))->values[0]);
+  } else {
+    check_moe(i);
+  }
+}
+
+static void check_everything(void) {
+  check_rows(&l.w.embed, "model.llm.embed.weight", 20, 0, 1);
+  check_rows(&l.w.unembed, "model.llm.unembed.weight", 20, 0, 1);
+  check_vector(l.w.embed_norm, "model.llm.embed_norm.weight");
+  check_vector(l.w.norm, "model.llm.norm.weight");
+  for (int i = 0; i < 6; i++) check_layer(i);
+}
+
+static void every_value_in_every_type(void) {
+  static const ij_dtype types[] = {IJ_DTYPE_F32, IJ_DTYPE_BF16, IJ_DTYPE_F16};
+  for (size_t i = 0; i < 3; i++) {
+    ij_err err;
+    build(types[i]);
+    cw_write_tensors(&model, folder);
+    CHECK_OK(load(&err), err);
+    if (l.w.layers) check_everything();
+    unload();
+  }
+}
+
+/* Types may be mixed at will, and convolutions and scalars have several shapes. */
+static void accepted_variants(void) {
+  ij_err err;
+  build(IJ_DTYPE_BF16);
+  cw_find(&model, "model.llm.unembed.weight")->dtype = IJ_DTYPE_F32;
+  cw_find(&model, "model.llm.layers.2.mlp.experts.w2_weight")->dtype = IJ_DTYPE_F16;
+  cw_find(&model, "model.llm.layers.2.mlp.gate.bias")->dtype = IJ_DTYPE_BF16;
+  cw_find(&model, "model.llm.layers.3.attn_norm.weight")->dtype = IJ_DTYPE_F32;
+  cw_reshape(&model, "model.llm.layers.0.attn.k_sconv.weight", CW_DIMS(8, 4, 1));
+  cw_reshape(&model, "model.llm.layers.0.attn.v_sconv.weight", CW_DIMS(8, 4));
+  cw_reshape(&model, "model.llm.layers.5.mlp_sconv.weight", CW_DIMS(8, 4, 1));
+  cw_find(&model, "model.llm.layers.0.mlp.global_scale")->n_dims = 0;
+  cw_find(&model, "model.llm.layers.2.mlp.gate.global_scale")->n_dims = 0;
+  cw_add(&model, IJ_DTYPE_BF16, CW_DIMS(3, 3), "model.visual.layers.linear_0.weight");
+  cw_add(&model, IJ_DTYPE_I64, CW_DIMS(2), "model.audio.encoder.weight");
+  cw_add(&model, IJ_DTYPE_U8, CW_DIMS(2), "model.mtp.layers.0.input_proj.weight");
+  cw_add(&model, IJ_DTYPE_BF16, CW_DIMS(2), "model.llm.layers.2.mlp.experts.w13_weight.input_amax");
+  cw_add(&model, IJ_DTYPE_I64, CW_DIMS(3), "model.llm.layers.2.mlp.experts.w13_weight.original_shape");
+  cw_add(&model, IJ_DTYPE_BF16, CW_DIMS(2), "something.else");
+  cw_write_tensors(&model, folder);
+  CHECK_OK(load(&err), err);
+  if (l.w.layers) check_everything();
+  unload();
+}
+
+/* Row 2i of w13 is gate row i and row 2i + 1 is up row i: putting the rows back gives the stored bytes. */
+static void interleaving_round_trip(void) {
+  ij_err err;
+  build(IJ_DTYPE_BF16);
+  cw_write_tensors(&model, folder);
+  CHECK_OK(load(&err), err);
+  if (l.w.layers) {
+    const ij_mlp *m = &l.w.layers[1].mlp;
+    const ij_tensor_view *t = ij__ckpt_find(l.ckpt, "model.llm.layers.1.mlp.w13_dn.weight");
+    char back[32 * 8 * 2];
+    for (int i = 0; i < 16; i++) {
+      memcpy(back + (2 * i) * 16, (const char *)m->gate.data + i * m->gate.row_stride, 16);
+      memcpy(back + (2 * i + 1) * 16, (const char *)m->up.data + i * m->up.row_stride, 16);
+    }
+    CHECK_INT(t->n_bytes, sizeof back);
+    CHECK(memcmp(back, t->data, sizeof back) == 0);
+  }
+  unload();
+}
+
+static void counts(void) {
+  ij_err err;
+  build(IJ_DTYPE_BF16);
+  cw_add(&model, IJ_DTYPE_BF16, CW_DIMS(100), "model.mtp.layers.0.input_proj.weight");
+  cw_write_tensors(&model, folder);
+  CHECK_OK(load(&err), err);
+  int64_t params = 0, active = 0;
+  size_t bytes = 0, active_bytes = 0;
+  for (int i = 0; i < model.n; i++) {
+    const cw_tensor *t = &model.t[i];
+    int64_t n = t->n;
+    size_t item = (size_t)ij__dtype_block_bytes(t->dtype);
+    if (strncmp(t->name, "model.llm.", 10) != 0) continue;
+    params += n;
+    bytes += (size_t)n * item;
+    if (strcmp(t->name, "model.llm.embed.weight") == 0) n = 8;
+    if (strcmp(t->name, "model.llm.unembed.weight") == 0) n = 18 * 8;
+    if (strstr(t->name, ".mlp.experts.")) n = n / 4 * 2;
+    active += n;
+    active_bytes += (size_t)n * item;
+  }
+  CHECK_INT(l.w.n_params, params);
+  CHECK_INT(l.w.n_params_active, active);
+  CHECK_INT(l.w.weight_bytes, bytes);
+  CHECK_INT(l.w.active_bytes, active_bytes);
+  unload();
+}
+
+static void tied_embedding(void) {
+  ij_err err;
+  build(IJ_DTYPE_BF16);
+  cw_remove(&model, "model.llm.unembed.weight");
+  expect_error(IJ_E_FORMAT, "model.llm.unembed.weight is missing, expected [20, 8] (vocab_size, hidden_size)");
+  cw_write_config(folder, "text.tie_word_embeddings=true", false);
+  CHECK_OK(load(&err), err);
+  CHECK(l.w.unembed.data != NULL && l.w.unembed.data == l.w.embed.data);
+  unload();
+}
+
+/* ------------------------------------------------------------------------------------------------------------- errors */
+
+static void everything_wrong_in_one_list(void) {
+  build(IJ_DTYPE_BF16);
+  cw_remove(&model, "model.llm.layers.3.mlp.gate.bias");
+  cw_remove(&model, "model.llm.layers.0.mlp.global_scale");
+  cw_remove(&model, "model.llm.layers.4.mlp.gate.global_scale");
+  cw_find(&model, "model.llm.layers.1.attn.wo_ud.weight")->dtype = IJ_DTYPE_I16;
+  cw_add(&model, IJ_DTYPE_BF16, CW_DIMS(1), "model.llm.layers.0.attn.extra.weight");
+  cw_add(&model, IJ_DTYPE_BF16, CW_DIMS(8), "model.llm.layers.6.attn_norm.weight");
+  cw_add(&model, IJ_DTYPE_BF16, CW_DIMS(1), "model.llm.layers.5.mlp.global_scale");
+  cw_add(&model, IJ_DTYPE_BF16, CW_DIMS(8), "model.llm.layers.05.attn_norm.weight");
+  static const char *const want =
+      "layers.3.mlp.gate.bias is missing, expected [4] (n_routed_experts)|layers.0.mlp.global_scale is missing, expected one value|"
+      "layers.4.mlp.gate.global_scale is missing|layers.1.attn.wo_ud.weight: expected F32, BF16 or F16, found I16|"
+      "layers.0.attn.extra.weight is not a tensor of this network|layers.6.attn_norm.weight is not expected: num_hidden_layers is 6|"
+      "layers.5.mlp.global_scale is not expected: layer 5 is a mixture of experts|layers.05.attn_norm.weight is not a tensor";
+  expect_error(IJ_E_FORMAT, want);
+  /* a wrong shape is already found while the configuration is read, and then the rest is listed beside it */
+  cw_reshape(&model, "model.llm.layers.2.mlp.gate.global_scale", CW_DIMS(2));
+  expect_error(IJ_E_FORMAT, "layers.2.mlp.gate.global_scale: expected one value, [1] or [], found [2]");
+  expect_error(IJ_E_FORMAT, want);
+}
+
+static void wrong_shapes(void) {
+  static const struct {
+    const char *name;
+    int n_dims;
+    int64_t dims[4];
+    const char *want;
+  } cases[] = {
+      {"model.llm.embed_norm.weight", 2, {8, 1}, "expected [8] (hidden_size), found [8, 1]"},
+      {"model.llm.embed_norm.weight", 0, {0}, "expected [8] (hidden_size), found []"},
+      {"model.llm.layers.0.attn.k_sconv.weight", 3, {8, 2, 2}, "expected [8, 4]"},
+      {"model.llm.layers.0.attn.k_sconv.weight", 1, {32}, "found [32]"},
+      {"model.llm.layers.0.attn.k_sconv.weight", 2, {4, 8}, "found [4, 8]"},
+      {"model.llm.layers.0.attn_sconv.weight", 4, {8, 1, 4, 1}, "found [8, 1, 4, 1]"},
+      {"model.llm.layers.5.attn.rel_logits_proj.proj", 2, {6, 2}, "expected [2, 6]"},
+      {"model.llm.layers.2.mlp.experts.w13_weight", 2, {64, 8}, "expected [4, 16, 8]"},
+      {"model.llm.layers.2.mlp.experts.w13_weight", 3, {4, 8, 16}, "found [4, 8, 16]"},
+      {"model.llm.layers.2.mlp.shared_experts.shared_w2_weight", 3, {1, 8, 8}, "expected [2, 8, 8]"},
+      {"model.llm.unembed.weight", 2, {18, 8}, "expected [20, 8]"},
+      {"model.llm.layers.0.mlp.global_scale", 2, {1, 1}, "expected one value, [1] or [], found [1, 1]"},
+  };
+  for (size_t i = 0; i < IJ_COUNT_OF(cases); i++) {
+    build(IJ_DTYPE_F32);
+    cw_reshape(&model, cases[i].name, cases[i].n_dims, cases[i].dims);
+    expect_error(IJ_E_FORMAT, cases[i].want);
+  }
+}
+
+static void values_that_are_not_finite(void) {
+  static const char *const names[] = {"model.llm.norm.weight", "model.llm.layers.0.attn.v_sconv.weight",
+                                      "model.llm.layers.5.attn.rel_logits_proj.proj", "model.llm.layers.3.mlp.gate.bias"};
+  static const ij_dtype types[] = {IJ_DTYPE_F32, IJ_DTYPE_BF16, IJ_DTYPE_F16};
+  for (size_t i = 0; i < 12; i++) {
+    char want[128];
+    build(types[i % 3]);
+    cw_find(&model, names[i / 3])->values[2] = i % 2 ? NAN : -INFINITY;
+    snprintf(want, sizeof want, "not finite: %s[2] is %s", names[i / 3], i % 2 ? "not a number" : "infinite");
+    expect_error(IJ_E_FORMAT, want);
+  }
+  build(IJ_DTYPE_BF16);
+  cw_find(&model, "model.llm.layers.4.mlp.gate.global_scale")->values[0] = NAN;
+  cw_find(&model, "model.llm.layers.1.mlp.global_scale")->values[0] = INFINITY;
+  expect_error(IJ_E_FORMAT, "2 tensors|layers.1.mlp.global_scale[0] is infinite|layers.4.mlp.gate.global_scale[0] is not a number");
+  build(IJ_DTYPE_BF16); /* matrices are not looked at */
+  cw_find(&model, "model.llm.embed.weight")->values[0] = NAN;
+  expect_good();
+}
+
+static void matrices_off_their_alignment(void) {
+  build(IJ_DTYPE_BF16);
+  model.header_pad = 1;
+  expect_error(IJ_E_UNSUPPORTED, "model.llm.embed.weight: its BF16 values do not start at a multiple of 2 bytes|padded to 8");
+  model.header_pad = 2; /* enough for BF16; the F32 vectors are read byte by byte */
+  expect_good();
+}
+
+static void other_forms(void) {
+  static const struct {
+    const char *name;
+    ij_dtype dtype;
+    const char *want;
+  } cases[] = {
+      {"model.llm.layers.2.mlp.experts.w13_weight.scale2", IJ_DTYPE_F32, "NVFP4"},
+      {"model.llm.layers.2.mlp.experts.w13_weight.scale", IJ_DTYPE_F8_E4M3, ".scale beside them"},
+      {"model.llm.layers.0.mlp.gate_proj.biases", IJ_DTYPE_BF16, "MLX affine"},
+      {"model.llm.layers.0.mlp.gate_proj.scales", IJ_DTYPE_U8, "MLX floating"},
+      {"model.llm.layers.2.mlp.experts.w13_weight.weight_packed", IJ_DTYPE_U8, "compressed-tensors"},
+      {"model.layers.0.mlp.down_proj.qs", IJ_DTYPE_F32, "one scale per row"},
+  };
+  for (size_t i = 0; i < IJ_COUNT_OF(cases); i++) {
+    build(IJ_DTYPE_BF16);
+    cw_add(&model, cases[i].dtype, CW_DIMS(4), "%s", cases[i].name);
+    expect_error(IJ_E_UNSUPPORTED, cases[i].want);
+  }
+  static const ij_dtype packed[] = {IJ_DTYPE_U8, IJ_DTYPE_U32, IJ_DTYPE_F8_E4M3};
+  for (size_t i = 0; i < IJ_COUNT_OF(packed); i++) {
+    build(IJ_DTYPE_BF16);
+    cw_find(&model, "model.llm.layers.2.mlp.experts.w2_weight")->dtype = packed[i];
+    expect_error(IJ_E_UNSUPPORTED, "this is a quantized checkpoint|layers.2.mlp.experts.w2_weight");
+  }
+  static const char *const foreign[][2] = {{"language_model.model.norm.weight", "MLX module names"},
+                                           {"model.language_model.norm.weight", "transformers module names"},
+                                           {"model.layers.0.input_layernorm.weight", "text only"}};
+  for (size_t i = 0; i < IJ_COUNT_OF(foreign); i++) {
+    build(IJ_DTYPE_BF16);
+    cw_free(&model);
+    cw_add(&model, IJ_DTYPE_BF16, CW_DIMS(8), "%s", foreign[i][0]);
+    expect_error(IJ_E_UNSUPPORTED, foreign[i][1]);
+  }
+}
+
+static void memory_that_fails(void) {
+  ij_err err;
+  build(IJ_DTYPE_BF16);
+  cw_write_tensors(&model, folder);
+  CHECK_OK(load(&err), err);
+  ij__weights_free(&l.w);
+  int64_t blocks = ij__alloc_blocks();
+  int64_t n = 1;
+  for (ij_status s = IJ_E_NOMEM; s != IJ_OK && n < 100; n++) {
+    ij__alloc_fail_after(n);
+    s = ij__weights_bind(&l.w, &l.config, l.ckpt, &err);
+    ij__alloc_fail_after(0);
+    if (s == IJ_OK) break;
+    CHECK_INT(s, IJ_E_NOMEM);
+    CHECK_INT(err.code, IJ_E_NOMEM);
+    CHECK_INT(ij__alloc_blocks(), blocks);
+    CHECK(l.w.layers == NULL && l.w.experts == NULL && l.w.floats == NULL);
+  }
+  CHECK(n > 3 && n < 100);
+  ij__weights_free(&l.w);
+  CHECK_INT(ij__alloc_blocks(), blocks);
+  unload();
+}
+
+/* -------------------------------------------------------------------------------------------------------- names, leases */
+
+static void names_both_ways(void) {
+  ij_tensor_id id;
+  int layer;
+  for (int i = 0; i < IJ_T_COUNT; i++) {
+    char name[IJ_TENSOR_NAME_MAX];
+    bool whole = ij__tensor_spec((ij_tensor_id)i)->place == IJ_IN_MODEL;
+    ij__tensor_name(name, (ij_tensor_id)i, 1023);
+    CHECK(ij__tensor_parse(name, &id, &layer) && (int)id == i && layer == (whole ? -1 : 1023));
+    CHECK(ij__name_is_decoder(name));
+  }
+  static const char *const strangers[] = {"model.llm.layers.1.embed.weight", "model.llm.attn_norm.weight",
+                                          "model.llm.layers.x.attn_norm.weight",
+                                          "model.llm.layers..attn_norm.weight", "model.llm.layers.99999999999999999999.attn_norm.weight",
+                                          "model.mtp.layers.0.embed_norm.weight", "model.audio.final_norm.weight", "", "model.llm."};
+  for (size_t i = 0; i < IJ_COUNT_OF(strangers); i++) CHECK(!ij__name_is_decoder(strangers[i]));
+}
+
+static void leases(void) {
+  static const float data[3 * 4];
+  ij_weight w = {data, IJ_DTYPE_F32, 1, 2, 8};
+  ij_expert_bank banks[2] = {{w, w, w, 16, 16, 16}, {{0}, {0}, {0}, 0, 0, 0}};
+  ij_experts *home;
+  ij_expert_lease got[3];
+  ij_err err;
+  int64_t blocks = ij__alloc_blocks();
+  ij__alloc_fail_after(1);
+  CHECK_INT(ij__experts_open_mapped(&home, banks, 2, 3, &err), IJ_E_NOMEM);
+  ij__alloc_fail_after(0);
+  CHECK(home == NULL);
+  CHECK_INT(ij__experts_open_mapped(&home, banks, -1, 3, &err), IJ_E_ARGUMENT);
+  CHECK_OK(ij__experts_open_mapped(&home, banks, 2, 3, &err), err);
+  CHECK_INT(ij__experts_acquire(home, 0, (const int[]){0, 2}, 2, got), 2);
+  CHECK_INT(ij__experts_live(home), 2);
+  CHECK((const char *)got[1].down.data == (const char *)data + 32);
+  CHECK_INT(ij__experts_acquire(home, 0, (const int[]){1}, 1, got + 2), 1);
+  CHECK_INT(ij__experts_live(home), 3);
+  ij__experts_release(home, got, 3);
+  CHECK_INT(ij__experts_live(home), 0);
+  CHECK_INT(ij__experts_acquire(home, 0, (const int[]){0, 2}, 2, got), 2); /* may be taken again once given back */
+  ij__experts_release(home, got, 2);
+  CHECK_INT(ij__experts_acquire(home, 1, (const int[]){0}, 1, got), IJ_E_ARGUMENT); /* a layer without experts */
+  CHECK_INT(ij__experts_acquire(home, 2, (const int[]){0}, 1, got), IJ_E_ARGUMENT);
+  CHECK_INT(ij__experts_acquire(home, 0, (const int[]){3}, 1, got), IJ_E_ARGUMENT);
+  CHECK_INT(ij__experts_acquire(home, 0, (const int[]){-1}, 1, got), IJ_E_ARGUMENT);
+  CHECK_INT(ij__experts_acquire(home, 0, (const int[]){2, 1}, 2, got), IJ_E_ARGUMENT);
+  CHECK_INT(ij__experts_acquire(home, 0, (const int[]){1, 1}, 2, got), IJ_E_ARGUMENT);
+  CHECK_INT(ij__experts_acquire(home, 0, (const int[]){1}, 0, got), IJ_E_ARGUMENT);
+  CHECK_INT(ij__experts_live(home), 0);
+  ij__experts_close(&home);
+  ij__experts_close(&home);
+  CHECK_INT(ij__alloc_blocks(), blocks);
+}
+
+int main(void) {
+  int64_t blocks = ij__alloc_blocks();
+  cw_make_folder(folder, sizeof folder);
+  RUN(every_value_in_every_type);
+  RUN(accepted_variants);
+  RUN(interleaving_round_trip);
+  RUN(counts);
+  RUN(tied_embedding);
+  RUN(everything_wrong_in_one_list);
+  RUN(wrong_shapes);
+  RUN(values_that_are_not_finite);
+  RUN(matrices_off_their_alignment);
+  RUN(other_forms);
+  RUN(memory_that_fails);
+  RUN(names_both_ways);
+  RUN(leases);
+  cw_remove_folder(folder);
+  cw_free(&model);
+  CHECK_INT(ij__alloc_blocks(), blocks);
+  return test_report();
+}
