@@ -436,6 +436,56 @@ static void names_both_ways(void) {
   for (size_t i = 0; i < IJ_COUNT_OF(strangers); i++) CHECK(!ij__name_is_decoder(strangers[i]));
 }
 
+/* Values in the tensors of one layer (-1: of the model as a whole) under a config. */
+static int64_t values_of(const ij_config *c, int layer, int *n_tensors) {
+  int64_t sum = 0;
+  for (int i = 0; i < IJ_T_COUNT; i++) {
+    int64_t dims[IJ_TENSOR_MAX_SPEC_DIMS], n = 1;
+    if (!ij__tensor_expected(c, (ij_tensor_id)i, layer)) continue;
+    for (int d = ij__tensor_shape(dims, c, (ij_tensor_id)i, layer); d > 0; d--) n *= dims[d - 1];
+    sum += n;
+    ++*n_tensors;
+  }
+  return sum;
+}
+
+/* All values and tensors of a release: decoder by the table, the 8 depths of multi-token prediction as dense layers of the same table
+ * plus their own three tensors, and the towers, which are always the same. */
+static int64_t values_of_release(ij_config *c, int *n_tensors) {
+  int64_t h = c->hidden, sum = 0;
+  for (int i = -1; i < c->n_layer; i++) sum += values_of(c, i, n_tensors);
+  for (int depth = 0; depth < 8; depth++) {
+    c->dense[0] = true;
+    c->sliding[0] = depth != 1 && depth != 3;
+    sum += values_of(c, 0, n_tensors) + 2 * h + 2 * h * h;
+    *n_tensors += 3;
+  }
+  *n_tensors += 10;
+  return sum + 128 * 75 + 320 * 512 + 4800 * 5120 + h * 9600 + 128 + 320 + 4800 + h + 1280 * h + h;
+}
+
+/* The published numbers of values and tensors of both releases come out of the table exactly. */
+static void counts_of_the_releases(void) {
+  static ij_config c;
+  for (int small = 0; small < 2; small++) {
+    c = (ij_config){.n_layer = small ? 42 : 66, .hidden = small ? 4096 : 6144, .vocab = 201024, .d_rel = 16, .conv_kernel = 4};
+    int heads = small ? 32 : 64;
+    c.attn[0] = (ij_attn_dims){heads, 8, 128, 1024};
+    c.attn[1] = (ij_attn_dims){heads, small ? 8 : 16, 128, 512};
+    c.dense_width = small ? 16384 : 24576;
+    c.expert_width = small ? 2048 : 3072;
+    c.n_expert = 256;
+    c.n_shared = 2;
+    for (int i = 0; i < c.n_layer; i++) {
+      c.sliding[i] = i % 6 != 5;
+      c.dense[i] = i < 2;
+    }
+    int n_tensors = 0;
+    CHECK_INT(values_of_release(&c, &n_tensors), small ? INT64_C(265956439090) : INT64_C(952377623626));
+    CHECK_INT(n_tensors, small ? 1048 : 1552);
+  }
+}
+
 static void leases(void) {
   static const float data[3 * 4];
   ij_weight w = {data, IJ_DTYPE_F32, 1, 2, 8};
@@ -487,6 +537,7 @@ int main(void) {
   RUN(other_forms);
   RUN(memory_that_fails);
   RUN(names_both_ways);
+  RUN(counts_of_the_releases);
   RUN(leases);
   cw_remove_folder(folder);
   cw_free(&model);
