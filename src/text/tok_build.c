@@ -93,7 +93,8 @@ static ij_status find_byte_ids(ij_tok *t, const char *where, ij_err *err) {
     if (t->byte_ids[b] == IJ_TOK_NONE) ij__findings_add(&missing, "0x%02X", (unsigned)b);
   }
   if (missing.n == 0) return IJ_OK;
-  return ij__fail(err, IJ_E_FORMAT, where, "every byte must be a token by itself, but %d of the 256 are missing: %s", missing.n, missing.text);
+  return ij__fail(err, IJ_E_FORMAT, where, "every byte must be a token by itself, but %d of the 256 are missing: %s", missing.n,
+                  missing.text);
 }
 
 ij_status ij__tok_index(ij_tok *t, const char *where, ij_err *err) {

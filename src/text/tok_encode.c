@@ -130,8 +130,18 @@ static void merge_at(const ij_tok *t, long_parts *l, uint32_t k) {
   if (part->prev != IJ_TOK_NONE) rate_part(t, l, part->prev);
 }
 
-static ij_status merge_long(const ij_tok *t, const unsigned char *p, size_t n, long_parts *l, id_sink *sink, ij_err *err) {
-  ij_status status = reserve_long(l, n, err);
+/* One call of ij__tok_encode. */
+typedef struct encoder {
+  const ij_tok *t;
+  long_parts long_parts; /* kept from one long piece to the next */
+  id_sink sink;
+  ij_err *err;
+} encoder;
+
+static ij_status merge_long(encoder *e, const unsigned char *p, size_t n) {
+  const ij_tok *t = e->t;
+  long_parts *l = &e->long_parts;
+  ij_status status = reserve_long(l, n, e->err);
   if (status != IJ_OK) return status;
   uint32_t count = (uint32_t)n;
   for (uint32_t k = 0; k < count; k++) {
@@ -144,7 +154,7 @@ static ij_status merge_long(const ij_tok *t, const unsigned char *p, size_t n, l
     uint32_t k = (uint32_t)top;
     if (l->parts[k].rank == (uint32_t)(top >> 32)) merge_at(t, l, k);
   }
-  for (uint32_t k = 0; k != IJ_TOK_NONE; k = l->parts[k].next) emit(sink, l->parts[k].id);
+  for (uint32_t k = 0; k != IJ_TOK_NONE; k = l->parts[k].next) emit(&e->sink, l->parts[k].id);
   return IJ_OK;
 }
 
@@ -169,27 +179,29 @@ typedef struct text_piece {
   uint64_t key; /* in the token table; not set when the piece is longer than every token */
 } text_piece;
 
-static ij_status encode_piece(const ij_tok *t, const text_piece *piece, long_parts *l, id_sink *sink, ij_err *err) {
+static ij_status encode_piece(encoder *e, const text_piece *piece) {
+  const ij_tok *t = e->t;
   const unsigned char *p = piece->bytes;
   size_t n = piece->n;
   if (n <= t->max_len) {
     uint32_t id = ij__tok_find_keyed(t, p, n, piece->key);
     if (id != IJ_TOK_NONE && is_whole(t, id, p, n)) {
-      emit(sink, id);
+      emit(&e->sink, id);
       return IJ_OK;
     }
   }
-  if (n > SHORT_PIECE) return merge_long(t, p, n, l, sink, err);
+  if (n > SHORT_PIECE) return merge_long(e, p, n);
   short_parts s;
   merge_short(t, p, n, &s);
-  for (size_t k = 0; k < s.n; k++) emit(sink, s.id[k]);
+  for (size_t k = 0; k < s.n; k++) emit(&e->sink, s.id[k]);
   return IJ_OK;
 }
 
 /* The token table is larger than the caches: pieces are cut in small batches, so that their slots are on the way before the first
  * is looked at. */
-static ij_status encode_segment(const ij_tok *t, const unsigned char *p, const unsigned char *end, long_parts *l, id_sink *sink, ij_err *err) {
+static ij_status encode_segment(encoder *e, const unsigned char *p, const unsigned char *end) {
   enum { BATCH = 16 };
+  const ij_tok *t = e->t;
   text_piece pieces[BATCH];
   ij_status status = IJ_OK;
   while (status == IJ_OK && p < end) {
@@ -203,7 +215,7 @@ static ij_status encode_segment(const ij_tok *t, const unsigned char *p, const u
       piece->key = n <= 8 && end - piece->bytes >= 8 ? ij__tok_load_fast(piece->bytes, n) : ij__tok_key(piece->bytes, n);
       __builtin_prefetch(&t->slots[ij__tok_slot_home(t, piece->key, n)]);
     }
-    for (int i = 0; status == IJ_OK && i < n_pieces; i++) status = encode_piece(t, &pieces[i], l, sink, err);
+    for (int i = 0; status == IJ_OK && i < n_pieces; i++) status = encode_piece(e, &pieces[i]);
   }
   return status;
 }
@@ -233,7 +245,8 @@ static const ij_tok_name *match_name(const ij_tok *t, const unsigned char *p, co
   return found;
 }
 
-static ij_status encode_parsed(const ij_tok *t, const unsigned char *p, const unsigned char *end, long_parts *l, id_sink *sink, ij_err *err) {
+static ij_status encode_parsed(encoder *e, const unsigned char *p, const unsigned char *end) {
+  const ij_tok *t = e->t;
   ij_status status = IJ_OK;
   const unsigned char *segment = p;
   while (p < end) {
@@ -242,23 +255,22 @@ static ij_status encode_parsed(const ij_tok *t, const unsigned char *p, const un
       p++;
       continue;
     }
-    status = encode_segment(t, segment, p, l, sink, err);
+    status = encode_segment(e, segment, p);
     if (status != IJ_OK) return status;
-    emit(sink, (uint32_t)name->id);
+    emit(&e->sink, (uint32_t)name->id);
     segment = p += name->len;
   }
-  return encode_segment(t, segment, end, l, sink, err);
+  return encode_segment(e, segment, end);
 }
 
 ij_status ij__tok_encode(const ij_tok *t, const char *bytes, size_t n, bool parse_special, int32_t *ids, size_t cap, size_t *n_ids,
                          ij_err *err) {
   const unsigned char *p = (const unsigned char *)bytes;
-  id_sink sink = {ids, ids ? cap : 0, 0};
-  long_parts l = {0};
+  encoder e = {.t = t, .sink = {ids, ids ? cap : 0, 0}, .err = err};
   ij_status status = IJ_OK;
-  if (n > 0) status = (parse_special ? encode_parsed : encode_segment)(t, p, p + n, &l, &sink, err);
-  ij__free(l.parts);
-  ij__free(l.heap);
-  *n_ids = status == IJ_OK ? sink.n : 0;
+  if (n > 0) status = (parse_special ? encode_parsed : encode_segment)(&e, p, p + n);
+  ij__free(e.long_parts.parts);
+  ij__free(e.long_parts.heap);
+  *n_ids = status == IJ_OK ? e.sink.n : 0;
   return status;
 }

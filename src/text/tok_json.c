@@ -106,7 +106,9 @@ static ij_status check_model(const json_reader *r) {
   if (!is_false(ij__json_member(m, "byte_fallback"), true)) return unsupported(r, "model.byte_fallback", "false", "another value");
   double dropout = 0;
   const ij_json_value *d = ij__json_member(m, "dropout");
-  if (!is_nothing(d) && !(ij__json_get_double(d, &dropout) && dropout == 0)) return unsupported(r, "model.dropout", "null", "another value");
+  if (!is_nothing(d) && !(ij__json_get_double(d, &dropout) && dropout == 0)) {
+    return unsupported(r, "model.dropout", "null", "another value");
+  }
   static const char *const affixes[] = {"continuing_subword_prefix", "end_of_word_suffix"};
   for (size_t i = 0; i < IJ_COUNT_OF(affixes); i++) {
     const ij_json_value *v = ij__json_member(m, affixes[i]);
@@ -210,7 +212,8 @@ static ij_status read_vocabulary(const json_reader *r) {
     if (repeats_added(r->t, id, key, key_len)) continue;
     int64_t n = unspell(r, key, key_len, r->scratch);
     if (n < 0) {
-      return ij__fail(r->err, IJ_E_FORMAT, r->path, "token %lld \"%.100s\" is not in byte-level spelling and is no added token", (long long)id, key);
+      return ij__fail(r->err, IJ_E_FORMAT, r->path, "token %lld \"%.100s\" is not in byte-level spelling and is no added token",
+                      (long long)id, key);
     }
     ij_status status = ij__tok_add(r->t, id, IJ_TOK_ORDINARY, r->scratch, (size_t)n, r->path, r->err);
     if (status != IJ_OK) return status;

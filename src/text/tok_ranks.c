@@ -81,7 +81,8 @@ static ij_status read_line(rank_reader *r, const char *p, const char *end, ij_er
 static ij_status check_no_gap(const ij_tok *t, const char *where, ij_err *err) {
   for (uint32_t id = 0; id < t->n_ordinary; id++) {
     if (t->kinds[id] == IJ_TOK_ORDINARY) continue;
-    return ij__fail(err, IJ_E_FORMAT, where, "rank %u is missing: %u tokens must have the ranks 0 to %u", id, t->n_ordinary, t->n_ordinary - 1);
+    return ij__fail(err, IJ_E_FORMAT, where, "rank %u is missing: %u tokens must have the ranks 0 to %u", id, t->n_ordinary,
+                    t->n_ordinary - 1);
   }
   return IJ_OK;
 }

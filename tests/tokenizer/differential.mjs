@@ -3,7 +3,8 @@
 // node differential.mjs TOK_DUMP VOCABULARY [--full] [--seed N] [FILE_OR_FOLDER...]
 //
 // Always: every Unicode code point in several contexts, random hostile strings, and the text files given (quick: 4 MB of them; full: all).
-// Run fetch-oracle.sh, and for text fetch-corpus.sh, before. Ends with 77 when the oracle or the vocabulary is not there, 1 on a difference.
+// Run fetch-oracle.sh, and for text fetch-corpus.sh, before. Ends with 77 when the oracle or the vocabulary is
+// not there, 1 on a difference.
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -53,7 +54,8 @@ function generator(seed) {
   };
 }
 
-const contexts = [(c) => c, (c) => 'a' + c, (c) => c + 'a', (c) => 'A' + c + 'b', (c) => ' ' + c, (c) => '  ' + c + ' ', (c) => '1' + c + '1',
+const contexts = [(c) => c, (c) => 'a' + c, (c) => c + 'a', (c) => 'A' + c + 'b', (c) => ' ' + c, (c) => '  ' + c + ' ',
+  (c) => '1' + c + '1',
   (c) => "x'" + c, (c) => c + "'s", (c) => c + '\n', (c) => '!' + c + '/', (c) => 'B' + c + 'C', (c) => c + c + 'A', (c) => "'" + c + 'll',
   (c) => '12' + c + '34', (c) => '\r' + c + '\u0301', (c) => '\u65e5' + c + '\u65e5', (c) => c + ' ' + c + '  x'];
 
@@ -77,8 +79,10 @@ function* codePoints(full) {
   }
 }
 
-const hostile = [...'aAbBzZ09 \t\n\r/!\'"-_.,()[]', '  ', '   ', "'s", "'S", "'ll", "'RE", "'ve", "'d", 'the', ' the', 'ing', 'É', 'é', 'ß', 'ǅ', 'ʰ', 'ª', '日', '本',
-  'ー', '\u0301', '\u0e34', '\u0e01', '\u0915', '\u093f', '\u200b', '\u200d', '\ufeff', '\u00a0', '\u3000', '\u2028', '\u0085', '٣', 'Ⅷ', '½', '🙂', '👨', 'я', 'Я', 'ك', '한', '\u0000', '\ufffd'];
+const hostile = [...'aAbBzZ09 \t\n\r/!\'"-_.,()[]', '  ', '   ', "'s", "'S", "'ll", "'RE", "'ve", "'d", 'the', ' the', 'ing', 
+  'É', 'é', 'ß', 'ǅ', 'ʰ', 'ª', '日', '本',
+  'ー', '\u0301', '\u0e34', '\u0e01', '\u0915', '\u093f', '\u200b', '\u200d', '\ufeff', '\u00a0', '\u3000', '\u2028', '\u0085',
+  '٣', 'Ⅷ', '½', '🙂', '👨', 'я', 'Я', 'ك', '한', '\u0000', '\ufffd'];
 
 function* randomStrings(count, seed) {
   const random = generator(seed);
@@ -138,7 +142,8 @@ async function compare(title, encoder, ours, items) {
     if (batch.length >= 256) await settle();
   }
   await settle();
-  console.log(`${title}: ${n} texts, ${(bytes / 1e6).toFixed(1)} MB, ${different} different (${((Date.now() - start) / 1000).toFixed(1)} s)`);
+  const seconds = ((Date.now() - start) / 1000).toFixed(1);
+  console.log(`${title}: ${n} texts, ${(bytes / 1e6).toFixed(1)} MB, ${different} different (${seconds} s)`);
   return different;
 }
 
@@ -161,7 +166,8 @@ async function main() {
   const present = files.filter((f) => fs.existsSync(f)).flatMap(textFiles);
   let different = await compare('code points', encoder, ours, codePoints(full));
   different += await compare(`random strings, seed ${seed}`, encoder, ours, randomStrings(full ? 500000 : 40000, seed));
-  if (present.length) different += await compare('files', encoder, ours, fileChunks(present, full ? Infinity : Math.ceil(4e6 / present.length)));
+  const limit = full ? Infinity : Math.ceil(4e6 / present.length);
+  if (present.length) different += await compare('files', encoder, ours, fileChunks(present, limit));
   ours.close();
   return different ? 1 : 0;
 }
