@@ -2,6 +2,7 @@
  *
  * The real vocabulary is too large for the repository: tests/tokenizer has the checks against it.
  */
+#include <pthread.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -311,6 +312,33 @@ static void unreachable_token(void) {
   ij__tok_close(&merging);
 }
 
+typedef struct encoding_thread {
+  const ij_tok *t;
+  int32_t ids[2048];
+  size_t n_ids;
+} encoding_thread;
+
+static void *encode_in_thread(void *arg) {
+  encoding_thread *e = arg;
+  char text[1500];
+  for (size_t i = 0; i < sizeof text; i++) text[i] = "aabab caaaaaaaaaa bc"[i * i % 20];
+  for (int again = 0; again < 50; again++) CHECK(ij__tok_encode(e->t, text, sizeof text, true, e->ids, 2048, &e->n_ids, NULL) == IJ_OK);
+  return NULL;
+}
+
+/* One vocabulary, in the form that finds out while encoding which tokens merging builds; the thread sanitizer looks on. */
+static void threads_agree(void) {
+  static encoding_thread threads[3];
+  pthread_t handles[3];
+  ij_tok *t = open_json(false, false);
+  for (int i = 0; i < 3; i++) threads[i].t = t;
+  for (int i = 0; i < 3; i++) CHECK(pthread_create(&handles[i], NULL, encode_in_thread, &threads[i]) == 0);
+  for (int i = 0; i < 3; i++) pthread_join(handles[i], NULL);
+  CHECK(threads[0].n_ids > 0);
+  for (int i = 1; i < 3; i++) check_same_ids(threads[i].ids, threads[i].n_ids, threads[0].ids, threads[0].n_ids, 0);
+  ij__tok_close(&t);
+}
+
 static void bytes_come_back(void) {
   static char text[3000], back[3000];
   static int32_t ids[3000];
@@ -607,6 +635,7 @@ int main(void) {
   RUN(split_as_defined);
   RUN(merge_as_defined);
   RUN(unreachable_token);
+  RUN(threads_agree);
   RUN(bytes_come_back);
   RUN(small_buffer);
   RUN(specials);
