@@ -8,8 +8,7 @@
 
 int64_t ij__gemm_chunk_rows(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_t n, int64_t n_matrices) {
   int64_t rows = row_bytes > 0 ? CHUNK_BYTES / row_bytes : IJ_CHUNK_ROWS_MAX;
-  if (n >= MANY_ROWS) rows = IJ_MAX(rows, (int64_t)64);
-  rows = IJ_MIN(rows, n >= MANY_ROWS ? (int64_t)64 : (int64_t)IJ_CHUNK_ROWS_MAX);
+  rows = n >= MANY_ROWS ? IJ_CHUNK_ROWS_MANY : IJ_MIN(rows, (int64_t)IJ_CHUNK_ROWS_MAX);
   int64_t want = 4 * (int64_t)ij__pool_threads(net->pool);
   while (rows > 8 && ij__div_up(w_rows, rows) * n_matrices < want) rows /= 2;
   return IJ_MAX(rows, (int64_t)1);

@@ -5,7 +5,8 @@
 #include "model/net.h"
 
 #define IJ_MAX_GEMM 8
-#define IJ_CHUNK_ROWS_MAX 256
+#define IJ_CHUNK_ROWS_MAX 256  /* rows of weights per chunk at most */
+#define IJ_CHUNK_ROWS_MANY 128 /* the same when many input rows share them */
 
 /* Rows of weights per chunk for a product with n input rows, when n_matrices of w_rows rows run as one group. */
 int64_t ij__gemm_chunk_rows(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_t n, int64_t n_matrices);

@@ -78,7 +78,7 @@ static void plan_rows(planner *p, ij_scratch *s, const ij_config *c, size_t n) {
 }
 
 static void plan_workers(planner *p, ij_scratch *s, const ij_config *c, size_t n, size_t n_thread) {
-  int64_t tile = max_i64((int64_t)n * 64, 16 * IJ_CHUNK_ROWS_MAX); /* output of one chunk of a down projection */
+  int64_t tile = max_i64((int64_t)n * IJ_CHUNK_ROWS_MANY, 16 * IJ_CHUNK_ROWS_MAX); /* output of one chunk of a down projection */
   int64_t attn = ij__attn_worker_floats(IJ_MAX(c->attn[0].head_dim, c->attn[1].head_dim));
   int64_t route = c->n_expert + 2 * (c->n_expert_used + c->n_shared);
   int64_t channels = c->hidden;
