@@ -1,278 +1,364 @@
-/* ckpt.c: see ckpt.h. Three shapes of a checkpoint end in one directory: a file, a folder with an index, a folder without.
- *
- * With an index, exactly the files that it names are opened, and its map and their headers must say the same; other files in the folder are
- * somebody else's. The index names files by their bare name: a path in it is refused before anything is opened.
- */
+/* ckpt.c: see ckpt.h. Files are found (index, or all in the folder), mapped and parsed one by one, then joined into one list of
+ * tensors and one list sorted by name. Look-up is a binary search: names come from files, and a search cannot be made slow by
+ * names that were chosen to collide. */
 #include "io/ckpt.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/map.h"
 #include "core/os.h"
 #include "core/str.h"
 #include "io/safetensors.h"
 
-#define MAX_CONFIG_BYTES ((size_t)16 << 20)
-#define MAX_INDEX_BYTES ((size_t)256 << 20)
-#define MAX_FILES 100000
+#define MAX_CONFIG ((size_t)16 << 20)
+#define MAX_INDEX ((size_t)64 << 20)
 #define INDEX_NAME "model.safetensors.index.json"
+#define SUFFIX ".safetensors"
+#define NAME_ROOM 140 /* bytes of a name that a message shows */
 
-typedef struct shard {
+typedef struct ckpt_file {
   char *path;
   ij_file_map map;
-  ij_safetensors st;
-} shard;
+  ij_safetensors st; /* st.tensors moves into the checkpoint's own list; st.names stays */
+} ckpt_file;
 
 struct ij_ckpt {
   char *folder, *config_path;
   ij_json *config;
-  shard *shards;
-  int n_shards;
-  const ij_tensor_view **tensors; /* by shard, then offset */
+  ckpt_file *files;
+  int n_files;
+  ij_tensor_view *tensors;
+  const ij_tensor_view **by_name;
   int n_tensors;
-  ij_map by_name;
-  size_t file_bytes;
 };
 
-/* -------------------------------------------------------------------------------------------------------------- files */
+/* One line of an index's weight_map; both strings belong to the parsed index. */
+typedef struct index_entry {
+  const char *tensor, *file;
+} index_entry;
 
-static ij_status read_json_file(const char *path, size_t max_bytes, ij_json **out, ij_err *err) {
-  char *text = NULL;
-  size_t n = 0;
-  ij_status status = ij__os_read_file(path, max_bytes, &text, &n, err);
-  if (status == IJ_OK) status = ij__json_parse(out, text, n, path, err);
-  ij__free(text);
-  return status;
+typedef struct shard_index {
+  char *path, *bytes;
+  ij_json *doc;
+  index_entry *entries; /* by file, then tensor */
+  size_t n;
+} shard_index;
+
+static ij_status report(const ij_findings *f, ij_status code, const char *where, ij_err *err) {
+  if (f->n == 0) return IJ_OK;
+  if (f->n == 1) return ij__fail(err, code, where, "%s", f->text);
+  if (f->n > f->n_shown) return ij__fail(err, code, where, "%d findings: %s; and %d more", f->n, f->text, f->n - f->n_shown);
+  return ij__fail(err, code, where, "%d findings: %s", f->n, f->text);
 }
 
-static ij_status open_shard(ij_ckpt *c, const char *name, ij_err *err) {
-  shard *s = &c->shards[c->n_shards];
-  s->path = ij__os_join(c->folder, name);
-  if (!s->path) return ij__fail_nomem(err, name, strlen(name));
-  c->n_shards++; /* from here on close releases it */
-  ij_status status = ij__os_map_file(s->path, &s->map, err);
-  if (status == IJ_OK) status = ij__safetensors_parse(&s->st, s->map.data, s->map.n_bytes, s->path, err);
-  c->file_bytes += s->map.n_bytes;
-  return status;
-}
+static void show(char out[NAME_ROOM], const char *name) { ij__json_show(out, NAME_ROOM, name, strlen(name)); }
 
-static ij_status open_shards(ij_ckpt *c, const char *const *names, int n, ij_err *err) {
-  c->shards = ij__alloc_zero((size_t)n, sizeof *c->shards);
-  if (!c->shards) return ij__fail_nomem(err, c->folder, (size_t)n * sizeof *c->shards);
-  for (int i = 0; i < n; i++) {
-    ij_status status = open_shard(c, names[i], err);
-    if (status != IJ_OK) return status;
-  }
-  return IJ_OK;
-}
-
-/* One directory over all shards; a name in two of them is an error. */
-static ij_status list_tensors(ij_ckpt *c, ij_err *err) {
-  size_t n = 0;
-  for (int i = 0; i < c->n_shards; i++) n += (size_t)c->shards[i].st.n_tensors;
-  if (n > INT32_MAX) return ij__fail(err, IJ_E_UNSUPPORTED, c->folder, "it holds %zu tensors; at most %d are supported", n, INT32_MAX);
-  c->tensors = ij__alloc_array(n + 1, sizeof *c->tensors);
-  if (!c->tensors || !ij__map_reserve(&c->by_name, n)) return ij__fail_nomem(err, c->folder, n * sizeof *c->tensors);
-  for (int i = 0; i < c->n_shards; i++) {
-    for (int j = 0; j < c->shards[i].st.n_tensors; j++) {
-      const ij_tensor_view *t = &c->shards[i].st.tensors[j];
-      int added = ij__map_add(&c->by_name, t->name, strlen(t->name), c->n_tensors);
-      if (added < 0) return ij__fail_nomem(err, c->folder, n);
-      if (added == 0) {
-        return ij__fail(err, IJ_E_FORMAT, t->file, "tensor %s is also in %s: remove one of the two", t->name, ij__ckpt_find(c, t->name)->file);
-      }
-      c->tensors[c->n_tensors++] = t;
-    }
-  }
-  return IJ_OK;
-}
-
-/* -------------------------------------------------------------------------------------------------------------- index */
-
-/* The distinct file names of an index, sorted by first appearance; names point into the document. */
-typedef struct file_list {
-  const char **names;
-  int n;
-  ij_map seen;
-} file_list;
-
-static bool bare_name(const char *name, size_t n) {
-  return n > 0 && n < 256 && strlen(name) == n && !strchr(name, '/') && !strchr(name, '\\') && ij__str_ends_with(name, ".safetensors") && name[0] != '.';
-}
-
-static ij_status list_files(const ij_json_value *map, const char *path, file_list *files, ij_err *err) {
-  size_t n = ij__json_size(map), len;
-  files->names = ij__alloc_array(n + 1, sizeof *files->names);
-  if (!files->names) return ij__fail_nomem(err, path, n * sizeof *files->names);
-  ij_json_iter it = {0};
-  const char *tensor, *name;
-  const ij_json_value *v;
-  while (ij__json_next(map, &it, &tensor, NULL, &v)) {
-    if (!ij__json_get_string(v, &name, &len)) {
-      return ij__fail(err, IJ_E_FORMAT, path, "weight_map: %s: expected a file name, found %s", tensor, ij__json_type_name(ij__json_type_of(v)));
-    }
-    if (!bare_name(name, len)) {
-      return ij__fail(err, IJ_E_FORMAT, path, "weight_map: %s: expected the bare name of a .safetensors file in this folder, found \"%.80s\"", tensor, name);
-    }
-    int added = ij__map_add(&files->seen, name, len, files->n);
-    if (added < 0) return ij__fail_nomem(err, path, n);
-    if (added) files->names[files->n++] = name;
-  }
-  if (files->n > MAX_FILES) return ij__fail(err, IJ_E_UNSUPPORTED, path, "it names %d files; at most %d are supported", files->n, MAX_FILES);
-  return IJ_OK;
-}
-
-/* All files of the index that are not there, in one error. */
-static ij_status check_present(const ij_ckpt *c, const file_list *files, const char *path, ij_err *err) {
-  ij_findings f = {0};
-  for (int i = 0; i < files->n; i++) {
-    char *file = ij__os_join(c->folder, files->names[i]);
-    if (!file) return ij__fail_nomem(err, path, 0);
-    if (!ij__os_is_file(file)) ij__findings_add(&f, "%s", files->names[i]);
-    ij__free(file);
-  }
-  if (f.n == 0) return IJ_OK;
-  return ij__fail(err, IJ_E_IO, path, "%d of %d files that it names are missing: %s%s", f.n, files->n, f.text, f.n > f.n_shown ? "; and more" : "");
-}
-
-/* The index and the headers must say the same of every tensor. */
-static ij_status check_agreement(const ij_ckpt *c, const ij_json_value *map, const char *path, ij_err *err) {
-  ij_findings f = {0};
-  ij_json_iter it = {0};
-  const char *tensor, *name;
-  size_t len, name_len;
-  const ij_json_value *v;
-  while (ij__json_next(map, &it, &tensor, &len, &v)) {
-    int64_t at = ij__map_find(&c->by_name, tensor, len);
-    ij__json_get_string(v, &name, &name_len);
-    const char *file = at >= 0 ? strrchr(c->tensors[at]->file, '/') : NULL;
-    if (at < 0) {
-      ij__findings_add(&f, "%s is not in %s", tensor, name);
-    } else if (strcmp(file ? file + 1 : c->tensors[at]->file, name) != 0) {
-      ij__findings_add(&f, "%s is in %s, not in %s", tensor, file ? file + 1 : c->tensors[at]->file, name);
-    }
-  }
-  if (ij__json_size(map) < (size_t)c->n_tensors || f.n) {
-    for (int i = 0; i < c->n_tensors; i++) {
-      if (!ij__json_member(map, c->tensors[i]->name)) ij__findings_add(&f, "%s in %s is not listed", c->tensors[i]->name, c->tensors[i]->file);
-    }
-  }
-  if (f.n == 0) return IJ_OK;
-  return ij__fail(err, IJ_E_FORMAT, path, "the index and the files disagree in %d places: %s%s", f.n, f.text, f.n > f.n_shown ? "; and more" : "");
-}
-
-static ij_status open_indexed(ij_ckpt *c, const char *path, ij_err *err) {
-  ij_json *doc = NULL;
-  file_list files = {0};
-  ij_status status = read_json_file(path, MAX_INDEX_BYTES, &doc, err);
-  const ij_json_value *map = ij__json_member(ij__json_root(doc), "weight_map");
-  if (status == IJ_OK && (ij__json_type_of(map) != IJ_JSON_OBJECT || ij__json_size(map) == 0)) {
-    status = ij__fail(err, IJ_E_FORMAT, path, "weight_map: expected an object of tensor names and files, found %s",
-                      ij__json_type_of(map) == IJ_JSON_OBJECT ? "an empty one" : ij__json_type_name(ij__json_type_of(map)));
-  }
-  if (status == IJ_OK) status = list_files(map, path, &files, err);
-  if (status == IJ_OK) status = check_present(c, &files, path, err);
-  if (status == IJ_OK) status = open_shards(c, files.names, files.n, err);
-  if (status == IJ_OK) status = list_tensors(c, err);
-  if (status == IJ_OK) status = check_agreement(c, map, path, err);
-  ij__map_free(&files.seen);
-  ij__free(files.names);
-  ij__json_free(&doc);
-  return status;
-}
-
-/* -------------------------------------------------------------------------------------------------------------- opening */
-
-static ij_status open_unindexed(ij_ckpt *c, ij_err *err) {
-  char **names = NULL;
-  int n = 0;
-  ij_status status = ij__os_list_dir(c->folder, ".safetensors", &names, &n, err);
-  if (status == IJ_OK && n == 0) {
-    status = ij__fail(err, IJ_E_IO, c->folder, "expected a checkpoint: this folder has no .safetensors file and no " INDEX_NAME);
-  }
-  if (status == IJ_OK && n > MAX_FILES) status = ij__fail(err, IJ_E_UNSUPPORTED, c->folder, "it has %d .safetensors files; at most %d are supported", n, MAX_FILES);
-  if (status == IJ_OK) status = open_shards(c, (const char *const *)names, n, err);
-  if (status == IJ_OK) status = list_tensors(c, err);
-  ij__os_free_names(names, n);
-  return status;
-}
-
-static ij_status open_folder(ij_ckpt *c, ij_err *err) {
-  char *index = ij__os_join(c->folder, INDEX_NAME);
-  if (!index) return ij__fail_nomem(err, c->folder, 0);
-  ij_status status = ij__os_is_file(index) ? open_indexed(c, index, err) : open_unindexed(c, err);
-  ij__free(index);
-  return status;
-}
-
-/* Splits path into c->folder and the file name, which is returned. */
-static const char *split_path(ij_ckpt *c, const char *path) {
+static const char *base_name(const char *path) {
   const char *slash = strrchr(path, '/');
-  c->folder = !slash ? ij__strdup(".") : slash == path ? ij__strdup("/") : ij__strndup(path, (size_t)(slash - path));
   return slash ? slash + 1 : path;
 }
 
-static ij_status open_file(ij_ckpt *c, const char *path, ij_err *err) {
-  const char *name = split_path(c, path);
-  if (!c->folder) return ij__fail_nomem(err, path, strlen(path));
-  ij_status status = open_shards(c, &name, 1, err);
-  return status == IJ_OK ? list_tensors(c, err) : status;
+/* --- the index */
+
+static int compare_entries(const void *a, const void *b) {
+  const index_entry *x = a, *y = b;
+  int c = strcmp(x->file, y->file);
+  return c ? c : strcmp(x->tensor, y->tensor);
 }
+
+/* A plain name of a .safetensors file in the same folder: an index never leads anywhere else. */
+static bool is_shard_name(const char *s, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f || s[i] == '/' || s[i] == '\\') return false;
+  }
+  return s[0] != '.' && n > strlen(SUFFIX) && ij__str_ends_with(s, SUFFIX);
+}
+
+static void check_entry(ij_findings *f, const char *tensor, size_t len, const ij_json_value *v) {
+  char shown[NAME_ROOM], file[NAME_ROOM];
+  const char *s;
+  size_t n;
+  ij__json_show(shown, sizeof shown, tensor, len);
+  if (strlen(tensor) != len) ij__findings_add(f, "weight_map: the name %s holds a NUL", shown);
+  if (!ij__json_get_string(v, &s, &n)) {
+    ij__findings_add(f, "weight_map: tensor %s: expected the name of a file, found %s", shown, ij__json_type_name(ij__json_type_of(v)));
+  } else if (!is_shard_name(s, n)) {
+    ij__json_show(file, sizeof file, s, n);
+    ij__findings_add(f, "weight_map: tensor %s: expected the name of a %s file in this folder, found %s", shown, SUFFIX, file);
+  }
+}
+
+static ij_status read_weight_map(shard_index *x, ij_err *err) {
+  const ij_json_value *root = ij__json_root(x->doc), *map = ij__json_member(root, "weight_map"), *v;
+  if (ij__json_type_of(root) != IJ_JSON_OBJECT)
+    return ij__fail(err, IJ_E_FORMAT, x->path, "expected an object, found %s", ij__json_type_name(ij__json_type_of(root)));
+  if (ij__json_type_of(map) != IJ_JSON_OBJECT)
+    return ij__fail(err, IJ_E_FORMAT, x->path, "weight_map: expected an object, found %s", ij__json_type_name(ij__json_type_of(map)));
+  if (ij__json_size(map) == 0) return ij__fail(err, IJ_E_FORMAT, x->path, "weight_map: expected at least one tensor, found none");
+  x->entries = ij__alloc_array(ij__json_size(map), sizeof *x->entries);
+  if (!x->entries) return ij__fail_nomem(err, x->path, ij__json_size(map) * sizeof *x->entries);
+  ij_findings f = {0};
+  ij_json_iter it = {0};
+  const char *key;
+  size_t len, n;
+  while (ij__json_next(map, &it, &key, &len, &v)) {
+    index_entry *e = &x->entries[x->n++];
+    check_entry(&f, key, len, v);
+    e->tensor = key;
+    if (!ij__json_get_string(v, &e->file, &n)) e->file = ""; /* reported above; only the sort below would see it */
+  }
+  if (f.n == 0) qsort(x->entries, x->n, sizeof *x->entries, compare_entries);
+  return report(&f, IJ_E_FORMAT, x->path, err);
+}
+
+static void close_index(shard_index *x) {
+  ij__free(x->entries);
+  ij__json_free(&x->doc);
+  ij__free(x->bytes);
+  ij__free(x->path);
+}
+
+/* Opens the index of a folder when there is one; x->path stays NULL when there is none. */
+static ij_status open_index(shard_index *x, const char *folder, ij_err *err) {
+  size_t n = 0;
+  x->path = ij__os_join(folder, INDEX_NAME);
+  if (!x->path) return ij__fail_nomem(err, folder, 0);
+  if (!ij__os_is_file(x->path)) {
+    ij__free(x->path);
+    x->path = NULL;
+    return IJ_OK;
+  }
+  ij_status s = ij__os_read_file(x->path, MAX_INDEX, &x->bytes, &n, err);
+  if (s == IJ_OK) s = ij__json_parse(&x->doc, x->bytes, n, x->path, err);
+  return s == IJ_OK ? read_weight_map(x, err) : s;
+}
+
+/* --- which files */
+
+static ij_status add_path(ij_ckpt *c, const char *folder, const char *name, ij_err *err) {
+  char *path = folder ? ij__os_join(folder, name) : ij__strdup(name);
+  if (!path) return ij__fail_nomem(err, name, 0);
+  c->files[c->n_files++].path = path;
+  return IJ_OK;
+}
+
+static ij_status make_file_list(ij_ckpt *c, size_t n, ij_err *err) {
+  c->files = ij__alloc_zero(n, sizeof *c->files);
+  return c->files ? IJ_OK : ij__fail_nomem(err, c->folder, n * sizeof *c->files);
+}
+
+static ij_status list_by_index(ij_ckpt *c, const shard_index *x, ij_err *err) {
+  size_t n = 0;
+  for (size_t i = 0; i < x->n; i++) n += i == 0 || strcmp(x->entries[i].file, x->entries[i - 1].file) != 0;
+  ij_status s = make_file_list(c, n, err);
+  ij_findings f = {0};
+  for (size_t i = 0; s == IJ_OK && i < x->n; i++) {
+    const char *name = x->entries[i].file;
+    if (i > 0 && strcmp(name, x->entries[i - 1].file) == 0) continue;
+    s = add_path(c, c->folder, name, err);
+    if (s != IJ_OK || ij__os_is_file(c->files[c->n_files - 1].path)) continue;
+    char shown[NAME_ROOM];
+    show(shown, name);
+    ij__findings_add(&f, "%s is named by " INDEX_NAME " but is not in the folder; download it", shown);
+  }
+  return s == IJ_OK ? report(&f, IJ_E_IO, c->folder, err) : s;
+}
+
+/* Files whose name begins with a dot are left out: some systems put their own notes there. */
+static ij_status list_by_folder(ij_ckpt *c, ij_err *err) {
+  char **names;
+  int n;
+  ij_status s = ij__os_list_dir(c->folder, SUFFIX, &names, &n, err);
+  if (s != IJ_OK) return s;
+  s = make_file_list(c, (size_t)n, err);
+  for (int i = 0; s == IJ_OK && i < n; i++) {
+    if (names[i][0] != '.') s = add_path(c, c->folder, names[i], err);
+  }
+  ij__os_free_names(names, n);
+  if (s == IJ_OK && c->n_files == 0) return ij__fail(err, IJ_E_IO, c->folder, "expected %s files in this folder, found none", SUFFIX);
+  return s;
+}
+
+static ij_status list_one(ij_ckpt *c, const char *path, ij_err *err) {
+  ij_status s = make_file_list(c, 1, err);
+  return s == IJ_OK ? add_path(c, NULL, path, err) : s;
+}
+
+/* --- the files */
+
+static ij_status open_file(ckpt_file *f, ij_err *err) {
+  ij_status s = ij__os_map_file(f->path, &f->map, err);
+  return s == IJ_OK ? ij__safetensors_parse(&f->st, f->map.data, f->map.n_bytes, f->path, err) : s;
+}
+
+static int compare_names(const void *a, const void *b) {
+  const ij_tensor_view *x = *(const ij_tensor_view *const *)a, *y = *(const ij_tensor_view *const *)b;
+  int c = strcmp(x->name, y->name);
+  return c ? c : (x > y) - (x < y); /* both lie in one array: the earlier one first */
+}
+
+/* All tensors in one array, and pointers to them in order of name. */
+static ij_status join_tensors(ij_ckpt *c, ij_err *err) {
+  size_t n = 0, at = 0;
+  for (int i = 0; i < c->n_files; i++) n += c->files[i].st.n;
+  if (n > INT32_MAX) return ij__fail(err, IJ_E_UNSUPPORTED, c->folder, "%zu tensors; at most %d are accepted", n, INT32_MAX);
+  c->tensors = ij__alloc_array(n, sizeof *c->tensors);
+  c->by_name = ij__alloc_array(n, sizeof *c->by_name);
+  if (!c->tensors || !c->by_name) return ij__fail_nomem(err, c->folder, n * sizeof *c->tensors);
+  for (int i = 0; i < c->n_files; i++) {
+    ij_safetensors *st = &c->files[i].st;
+    if (st->n) memcpy(c->tensors + at, st->tensors, st->n * sizeof *st->tensors);
+    at += st->n;
+    ij__free(st->tensors);
+    st->tensors = NULL;
+  }
+  c->n_tensors = (int)n;
+  for (size_t i = 0; i < n; i++) c->by_name[i] = &c->tensors[i];
+  if (n) qsort(c->by_name, n, sizeof *c->by_name, compare_names);
+  return IJ_OK;
+}
+
+static ij_status check_unique(const ij_ckpt *c, ij_err *err) {
+  ij_findings f = {0};
+  for (int i = 1; i < c->n_tensors; i++) {
+    const ij_tensor_view *a = c->by_name[i - 1], *b = c->by_name[i];
+    if (strcmp(a->name, b->name) != 0) continue;
+    char name[NAME_ROOM], in_a[NAME_ROOM], in_b[NAME_ROOM];
+    show(name, a->name);
+    show(in_a, base_name(a->file));
+    show(in_b, base_name(b->file));
+    ij__findings_add(&f, "tensor %s is in %s and in %s", name, in_a, in_b);
+  }
+  if (f.n == 0) return IJ_OK;
+  ij__findings_add(&f, "files of two checkpoints in one folder? Keep one, or name one file");
+  return report(&f, IJ_E_FORMAT, c->folder, err);
+}
+
+/* Both ways, as one merge: every line of the index is a tensor in its file, every tensor of a shard has its line. Tensors are
+ * unique and by_name is sorted, entries are sorted by file first: so they are sorted once more, by tensor. */
+static int compare_tensors(const void *a, const void *b) {
+  return strcmp(((const index_entry *)a)->tensor, ((const index_entry *)b)->tensor);
+}
+
+static void compare_place(ij_findings *f, const index_entry *e, const ij_tensor_view *t) {
+  char name[NAME_ROOM], listed[NAME_ROOM], found[NAME_ROOM];
+  show(name, e ? e->tensor : t->name);
+  if (e) show(listed, e->file);
+  if (t) show(found, base_name(t->file));
+  if (!t) ij__findings_add(f, "tensor %s should be in %s, but no file has it", name, listed);
+  else if (!e) ij__findings_add(f, "tensor %s is in %s, but weight_map does not list it", name, found);
+  else if (strcmp(e->file, base_name(t->file)) != 0) ij__findings_add(f, "tensor %s should be in %s, but is in %s", name, listed, found);
+}
+
+static ij_status check_index(const ij_ckpt *c, shard_index *x, ij_err *err) {
+  ij_findings f = {0};
+  size_t i = 0, n = (size_t)c->n_tensors;
+  qsort(x->entries, x->n, sizeof *x->entries, compare_tensors);
+  for (size_t k = 0; i < x->n || k < n;) {
+    int order = i == x->n ? 1 : k == n ? -1 : strcmp(x->entries[i].tensor, c->by_name[k]->name);
+    compare_place(&f, order <= 0 ? &x->entries[i] : NULL, order >= 0 ? c->by_name[k] : NULL);
+    i += order <= 0;
+    k += order >= 0;
+  }
+  return report(&f, IJ_E_FORMAT, x->path, err);
+}
+
+/* --- opening */
 
 static ij_status open_config(ij_ckpt *c, ij_err *err) {
   c->config_path = ij__os_join(c->folder, "config.json");
   if (!c->config_path) return ij__fail_nomem(err, c->folder, 0);
-  return ij__os_is_file(c->config_path) ? read_json_file(c->config_path, MAX_CONFIG_BYTES, &c->config, err) : IJ_OK;
+  if (!ij__os_is_file(c->config_path)) return IJ_OK;
+  char *bytes;
+  size_t n = 0;
+  ij_status s = ij__os_read_file(c->config_path, MAX_CONFIG, &bytes, &n, err);
+  if (s == IJ_OK) s = ij__json_parse(&c->config, bytes, n, c->config_path, err);
+  ij__free(bytes);
+  return s;
+}
+
+static ij_status set_folder(ij_ckpt *c, const char *path, bool is_dir, ij_err *err) {
+  size_t n = (size_t)(base_name(path) - path);
+  if (is_dir) c->folder = ij__strdup(path);
+  else if (n == 0) c->folder = ij__strdup(".");
+  else c->folder = ij__strndup(path, n > 1 ? n - 1 : 1); /* "/x" lies in "/" */
+  return c->folder ? IJ_OK : ij__fail_nomem(err, path, strlen(path) + 1);
+}
+
+static ij_status open_files(ij_ckpt *c, shard_index *x, ij_err *err) {
+  ij_status s = IJ_OK;
+  for (int i = 0; s == IJ_OK && i < c->n_files; i++) s = open_file(&c->files[i], err);
+  if (s == IJ_OK) s = join_tensors(c, err);
+  if (s == IJ_OK) s = check_unique(c, err);
+  if (s == IJ_OK && x->path) s = check_index(c, x, err);
+  return s;
+}
+
+static ij_status open_ckpt(ij_ckpt *c, const char *path, ij_err *err) {
+  bool is_dir = ij__os_is_dir(path);
+  if (!is_dir && ij__os_is_file(path) && !ij__str_ends_with(path, SUFFIX))
+    return ij__fail(err, IJ_E_UNSUPPORTED, path, "expected a folder or a %s file", SUFFIX);
+  shard_index x = {0};
+  ij_status s = set_folder(c, path, is_dir, err);
+  if (s == IJ_OK && is_dir) s = open_index(&x, c->folder, err);
+  if (s == IJ_OK) s = !is_dir ? list_one(c, path, err) : x.path ? list_by_index(c, &x, err) : list_by_folder(c, err);
+  if (s == IJ_OK) s = open_config(c, err);
+  if (s == IJ_OK) s = open_files(c, &x, err);
+  close_index(&x);
+  return s;
 }
 
 ij_status ij__ckpt_open(ij_ckpt **out, const char *path, ij_err *err) {
   *out = NULL;
   ij_ckpt *c = ij__alloc_zero(1, sizeof *c);
   if (!c) return ij__fail_nomem(err, path, sizeof *c);
-  ij_status status;
-  if (ij__os_is_dir(path)) {
-    c->folder = ij__strdup(path);
-    status = c->folder ? open_folder(c, err) : ij__fail_nomem(err, path, strlen(path));
-  } else if (ij__os_is_file(path) && !ij__str_ends_with(path, ".safetensors")) {
-    status = ij__fail(err, IJ_E_UNSUPPORTED, path, "expected a folder or a .safetensors file; this version reads no other form");
-  } else {
-    status = open_file(c, path, err);
-  }
-  if (status == IJ_OK) status = open_config(c, err);
-  if (status != IJ_OK) ij__ckpt_close(&c);
-  *out = c;
-  return status;
+  ij_status s = open_ckpt(c, path, err);
+  if (s == IJ_OK) *out = c;
+  else ij__ckpt_close(&c);
+  return s;
 }
 
 void ij__ckpt_close(ij_ckpt **ckpt) {
-  if (!ckpt || !*ckpt) return;
   ij_ckpt *c = *ckpt;
-  for (int i = 0; i < c->n_shards; i++) {
-    ij__safetensors_free(&c->shards[i].st);
-    ij__os_unmap(&c->shards[i].map);
-    ij__free(c->shards[i].path);
+  *ckpt = NULL;
+  if (!c) return;
+  for (int i = 0; i < c->n_files; i++) {
+    ij__safetensors_free(&c->files[i].st);
+    ij__os_unmap(&c->files[i].map);
+    ij__free(c->files[i].path);
   }
-  ij__free(c->shards);
+  ij__free(c->files);
   ij__free(c->tensors);
-  ij__map_free(&c->by_name);
+  ij__free(c->by_name);
   ij__json_free(&c->config);
   ij__free(c->config_path);
   ij__free(c->folder);
   ij__free(c);
-  *ckpt = NULL;
 }
+
+/* --- reading */
 
 const char *ij__ckpt_folder(const ij_ckpt *c) { return c->folder; }
 const char *ij__ckpt_config_path(const ij_ckpt *c) { return c->config_path; }
-const ij_json_value *ij__ckpt_config(const ij_ckpt *c) { return c->config ? ij__json_root(c->config) : NULL; }
+const ij_json_value *ij__ckpt_config(const ij_ckpt *c) { return ij__json_root(c->config); }
 int ij__ckpt_n_tensors(const ij_ckpt *c) { return c->n_tensors; }
-const ij_tensor_view *ij__ckpt_tensor(const ij_ckpt *c, int i) { return c->tensors[i]; }
-int ij__ckpt_n_files(const ij_ckpt *c) { return c->n_shards; }
-size_t ij__ckpt_file_bytes(const ij_ckpt *c) { return c->file_bytes; }
+const ij_tensor_view *ij__ckpt_tensor(const ij_ckpt *c, int i) { return &c->tensors[i]; }
+int ij__ckpt_n_files(const ij_ckpt *c) { return c->n_files; }
 
 const ij_tensor_view *ij__ckpt_find(const ij_ckpt *c, const char *name) {
-  int64_t i = ij__map_find(&c->by_name, name, strlen(name));
-  return i < 0 ? NULL : c->tensors[i];
+  int lo = 0, hi = c->n_tensors;
+  while (lo < hi) {
+    int mid = lo + (hi - lo) / 2, order = strcmp(c->by_name[mid]->name, name);
+    if (order == 0) return c->by_name[mid];
+    if (order < 0) lo = mid + 1;
+    else hi = mid;
+  }
+  return NULL;
+}
+
+size_t ij__ckpt_file_bytes(const ij_ckpt *c) {
+  size_t sum = 0;
+  for (int i = 0; i < c->n_files; i++) sum += c->files[i].map.n_bytes;
+  return sum;
 }
