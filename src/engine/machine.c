@@ -37,29 +37,27 @@ static void fma_tasks(void *ctx, int worker, int64_t i0, int64_t i1) {
   }
 }
 
-/* Best rate of rounds that together take about `seconds`: an interrupted round says nothing about the machine. */
-static double best_read_rate(ij_model *m, measure_ctx *c, double seconds) {
-  double best = 0, start = ij__os_seconds();
+/* Rates are means over about `seconds`, not the best moment in them: on a shared machine the work that is held against them meets the
+ * same disturbances. */
+static double read_rate(ij_model *m, measure_ctx *c, double seconds) {
+  double n = 0, start = ij__os_seconds(), t;
   do {
-    double t = ij__os_seconds();
     ij__pool_run(m->pool, (int64_t)(READ_BYTES / READ_CHUNK), 4, read_chunks, c);
-    best = IJ_MAX(best, (double)READ_BYTES / (ij__os_seconds() - t));
-  } while (ij__os_seconds() - start < seconds);
-  return best;
+    n += (double)READ_BYTES;
+    t = ij__os_seconds() - start;
+  } while (t < seconds);
+  return n / t;
 }
 
-static double best_fma_rate(ij_model *m, measure_ctx *c, double seconds) {
+static double fma_rate(ij_model *m, measure_ctx *c, double seconds) {
   int n_threads = ij__pool_threads(m->pool);
-  double best = 0, start = ij__os_seconds();
+  double n = 0, start = ij__os_seconds(), t;
   do {
-    memset(c->n_fma, 0, (size_t)n_threads * sizeof *c->n_fma);
-    double t = ij__os_seconds(), n = 0;
     ij__pool_run(m->pool, (int64_t)n_threads * FMA_TASKS_PER_THREAD, 1, fma_tasks, c);
-    t = ij__os_seconds() - t;
-    for (int i = 0; i < n_threads; i++) n += c->n_fma[i];
-    best = IJ_MAX(best, n / t);
-  } while (ij__os_seconds() - start < seconds);
-  return best;
+    t = ij__os_seconds() - start;
+  } while (t < seconds);
+  for (int i = 0; i < n_threads; i++) n += c->n_fma[i];
+  return n / t;
 }
 
 ij_status ij_measure_machine(ij_model *model, double seconds, ij_machine *out, ij_err *err) {
@@ -75,8 +73,8 @@ ij_status ij_measure_machine(ij_model *model, double seconds, ij_machine *out, i
   } else {
     pthread_mutex_lock(&model->step_lock);
     ij__pool_run(model->pool, (int64_t)(READ_BYTES / READ_CHUNK), 4, touch_chunks, memory);
-    out->read_bytes_per_s = best_read_rate(model, &c, seconds / 2);
-    out->fma_per_s = best_fma_rate(model, &c, seconds / 2);
+    out->read_bytes_per_s = read_rate(model, &c, seconds / 2);
+    out->fma_per_s = fma_rate(model, &c, seconds / 2);
     pthread_mutex_unlock(&model->step_lock);
   }
   ij__os_free_pages(memory, READ_BYTES);

@@ -31,6 +31,8 @@ typedef struct ij_matmul {
   float *y;
   int64_t ldy;
   int64_t n, k;
+  const void *w_next; /* a hint: the rows this worker multiplies next, of the same k and stride, to be fetched meanwhile; or NULL */
+  int64_t n_next;
 } ij_matmul;
 
 /* Floats of scratch that each worker hands to matmul (contents mean nothing before and after). */
@@ -50,6 +52,8 @@ typedef struct ij_kernels {
   void (*rms_norm)(float *y, const float *x, const float *w, float eps, int64_t n);
   /* y = (g * sigmoid(g)) * u, sigmoid as below */
   void (*swiglu)(float *y, const float *g, const float *u, int64_t n);
+  /* The same with gate and up in turns: g[i] = gu[2 * i], u[i] = gu[2 * i + 1] */
+  void (*swiglu_pairs)(float *y, const float *gu, int64_t n);
   /* One output row of the short convolution with its inner residual:
    * acc = u[K - 1][c]; for j = 0 .. K - 1: acc = fma(w[j * n + c], u[j][c], acc); y[c] = acc. u: K rows, the last is the current input. */
   void (*short_conv)(float *y, const float *const *u, const float *w, int n_tap, int64_t n);

@@ -97,6 +97,27 @@ static void swiglu(float *y, const float *g, const float *u, int64_t n) {
   }
 }
 
+/* The compiler turns the split into shuffles; which ones does not matter, no value changes. */
+static void swiglu_pairs(float *y, const float *gu, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) {
+    float g[16] = {0}, u[16] = {0};
+    if (n - i >= 16) {
+      for (int j = 0; j < 16; j++) {
+        g[j] = gu[2 * (i + j)];
+        u[j] = gu[2 * (i + j) + 1];
+      }
+    } else {
+      for (int64_t j = 0; j < n - i; j++) {
+        g[j] = gu[2 * (i + j)];
+        u[j] = gu[2 * (i + j) + 1];
+      }
+    }
+    lanes v = lanes_load(g);
+    v = lanes_mul(v, lanes_sigmoid(v));
+    lanes_store_n(y + i, lanes_mul(v, lanes_load(u)), n - i);
+  }
+}
+
 static void short_conv(float *y, const float *const *u, const float *w, int n_tap, int64_t n) {
   int64_t c = 0;
   for (; c + 32 <= n; c += 32) {
@@ -167,6 +188,7 @@ static void lanes_fill_elem(ij_kernels *k) {
   k->narrow[IJ_DTYPE_F16] = narrow_f16;
   k->rms_norm = rms_norm;
   k->swiglu = swiglu;
+  k->swiglu_pairs = swiglu_pairs;
   k->short_conv = short_conv;
   k->add = add;
   k->axpy = axpy;

@@ -474,12 +474,17 @@ INLINE void matmul_tiled(const ij_matmul *m, int64_t r0, int64_t r1, float *scra
     pn.n_group = ij__div_up(pn.n_row, MR);
     pn.parked = packed + pn.n_group * group_floats;
     int64_t next = r + pn.n_row, n_next = IJ_MIN(max_rows, r1 - next);
+    const char *ahead = (const char *)m->w + next * m->w_stride;
+    if (n_next <= 0 && m->w_next) { /* the last panel fetches what the caller says comes next */
+      n_next = IJ_MIN(max_rows, m->n_next);
+      ahead = m->w_next;
+    }
     if (n_next > 0) {
       int64_t n_block = k_blocks(m), block_steps = m->k / 16 / n_block;
       int64_t quota = ij__div_up(n_next * row_bytes, ij__div_up(m->n, NT) * pn.n_group * n_block);
       int64_t parts = ij__div_up(row_bytes, quota); /* whole parts of a row, so that its end costs no block */
       quota = ij__div_up(row_bytes, parts);
-      pn.fetch = (prefetcher){.row = (const char *)m->w + next * m->w_stride, .stride = m->w_stride};
+      pn.fetch = (prefetcher){.row = ahead, .stride = m->w_stride};
       pn.fetch.row_bytes = row_bytes;
       pn.fetch.n_row = n_next;
       pn.fetch.quota = quota;

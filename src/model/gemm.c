@@ -3,12 +3,12 @@
  */
 #include "model/gemm.h"
 
-#define CHUNK_BYTES (128 * 1024) /* of weights per chunk when few rows share them: long enough to stream, short enough to balance */
+#define CHUNK_BYTES (512 * 1024) /* of weights per chunk when few rows share them: prefetching stays inside a chunk, so it should be long */
 #define MANY_ROWS 16             /* from here on products are bound by arithmetic and want taller panels */
 
-int64_t ij__gemm_chunk_rows(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_t n, int64_t n_matrices) {
+int64_t ij__gemm_chunk_rows(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_t n, int64_t n_matrices, int64_t many) {
   int64_t rows = row_bytes > 0 ? CHUNK_BYTES / row_bytes : IJ_CHUNK_ROWS_MAX;
-  rows = n >= MANY_ROWS ? IJ_CHUNK_ROWS_MANY : IJ_MIN(rows, (int64_t)IJ_CHUNK_ROWS_MAX);
+  rows = n >= MANY_ROWS ? many : IJ_MIN(rows, (int64_t)IJ_CHUNK_ROWS_MAX);
   int64_t want = 4 * (int64_t)ij__pool_threads(net->pool);
   while (rows > 8 && ij__div_up(w_rows, rows) * n_matrices < want) rows /= 2;
   return IJ_MAX(rows, (int64_t)1);
@@ -31,6 +31,11 @@ static void gemm_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
     const ij_gemm *p = &c->gemms[g];
     ij_matmul m = {.w = p->w->data, .w_stride = p->w->row_stride, .x = p->x, .ldx = p->ldx, .y = p->y, .ldy = p->ldy, .n = p->n, .k = p->w->cols};
     int64_t r0 = (i - c->first[g]) * c->chunk_rows[g];
+    int64_t next = r0 + ij__pool_threads(c->net->pool) * c->chunk_rows[g]; /* most likely this worker's next chunk */
+    if (next < p->w->rows) {
+      m.w_next = (const char *)p->w->data + next * p->w->row_stride;
+      m.n_next = IJ_MIN(c->chunk_rows[g], p->w->rows - next);
+    }
     c->net->kernels->matmul[p->w->dtype](&m, r0, IJ_MIN(r0 + c->chunk_rows[g], p->w->rows), scratch);
   }
 }
@@ -39,7 +44,7 @@ void ij__gemm_run(ij_net *net, const ij_gemm *gemms, int n_gemm) {
   gemm_ctx c = {.net = net, .gemms = gemms, .n_gemm = n_gemm};
   for (int g = 0; g < n_gemm; g++) {
     const ij_weight *w = gemms[g].w;
-    c.chunk_rows[g] = ij__gemm_chunk_rows(net, w->rows, w->cols * ij__dtype_block_bytes(w->dtype), gemms[g].n, n_gemm);
+    c.chunk_rows[g] = ij__gemm_chunk_rows(net, w->rows, w->cols * ij__dtype_block_bytes(w->dtype), gemms[g].n, n_gemm, IJ_CHUNK_ROWS_MANY);
     c.first[g + 1] = c.first[g] + ij__div_up(w->rows, c.chunk_rows[g]);
   }
   ij__pool_run(net->pool, c.first[n_gemm], 1, gemm_chunks, &c);

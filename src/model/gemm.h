@@ -7,8 +7,9 @@
 #define IJ_MAX_GEMM 8
 #define IJ_CHUNK_ROWS_MAX 256  /* rows of weights per chunk at most */
 #define IJ_CHUNK_ROWS_MANY 128 /* the same when many input rows share them */
+#define IJ_CHUNK_COLUMNS_MANY 256 /* the same in a SwiGLU, where more work hangs on a chunk */
 
-/* Rows of weights per chunk for a product with n input rows, when n_matrices of w_rows rows run as one group. */
-int64_t ij__gemm_chunk_rows(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_t n, int64_t n_matrices);
+/* Rows of weights per chunk for a product with n input rows, when n_matrices of w_rows rows run as one group; `many` for large n. */
+int64_t ij__gemm_chunk_rows(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_t n, int64_t n_matrices, int64_t many);
 
 #endif

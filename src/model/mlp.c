@@ -22,28 +22,54 @@ typedef struct ffn_ctx {
   bool accumulate;
 } ffn_ctx;
 
-static void matmul_rows(const ffn_ctx *c, const ij_weight *w, const ij_ffn *f, const float *x, int64_t ldx, float *y, int64_t ldy, int64_t r0,
-                        int64_t r1, int worker) {
-  ij_matmul m = {.w = w->data, .w_stride = w->row_stride, .x = x, .ldx = ldx, .y = y, .ldy = ldy, .n = f->n, .k = w->cols};
+static void run_matmul(const ffn_ctx *c, const ij_weight *w, ij_matmul m, int64_t r0, int64_t r1, int worker) {
+  m.w = w->data;
+  m.w_stride = w->row_stride;
+  m.k = w->cols;
   c->net->kernels->matmul[w->dtype](&m, r0, r1, ij__worker_scratch(c->net, worker));
 }
 
-/* g = silu(gate x) * (up x) for one chunk of the width of one SwiGLU. */
+/* Gate and up rows lie in turns in one matrix: then they are read as one, in the order of memory. */
+static bool in_turns(const ij_ffn *f, ij_weight *both) {
+  int64_t row = f->gate.cols * ij__dtype_block_bytes(f->gate.dtype);
+  if (f->gate.dtype != f->up.dtype || f->gate.row_stride != 2 * row || (const char *)f->up.data != (const char *)f->gate.data + row) return false;
+  *both = f->gate;
+  both->rows = 2 * f->gate.rows;
+  both->row_stride = row;
+  return true;
+}
+
+/* act = silu(gate x) * (up x) for one chunk of the width of one SwiGLU. Later SwiGLUs first: the shared ones, over all rows, are last in
+ * the list and the longest. */
 static void ffn_in_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   const ffn_ctx *c = ctx;
+  const ij_kernels *k = c->net->kernels;
   for (int64_t i = i0; i < i1; i++) {
-    const ij_ffn *f = &c->ffns[i / c->n_chunk];
-    int64_t r0 = i % c->n_chunk * c->chunk, r1 = IJ_MIN(r0 + c->chunk, c->width);
-    matmul_rows(c, &f->gate, f, f->x, f->ldx, f->g, c->width, r0, r1, worker);
-    matmul_rows(c, &f->up, f, f->x, f->ldx, f->u, c->width, r0, r1, worker);
+    const ij_ffn *f = &c->ffns[c->n_ffn - 1 - i / c->n_chunk];
+    int64_t r0 = i % c->n_chunk * c->chunk, r1 = IJ_MIN(r0 + c->chunk, c->width), w = c->width;
+    ij_matmul m = {.x = f->x, .ldx = f->ldx, .y = f->gu, .ldy = 2 * w, .n = f->n};
+    ij_weight both;
+    bool turns = in_turns(f, &both);
+    if (turns) {
+      run_matmul(c, &both, m, 2 * r0, 2 * r1, worker);
+    } else {
+      run_matmul(c, &f->gate, m, r0, r1, worker);
+      m.y = f->gu + w;
+      run_matmul(c, &f->up, m, r0, r1, worker);
+    }
     for (int64_t t = 0; t < f->n; t++) {
-      float *g = f->g + t * c->width + r0;
-      c->net->kernels->swiglu(g, g, f->u + t * c->width + r0, r1 - r0);
+      float *act = f->act + t * w + r0;
+      const float *gu = f->gu + 2 * t * w;
+      if (turns) {
+        k->swiglu_pairs(act, gu + 2 * r0, r1 - r0);
+      } else {
+        k->swiglu(act, gu + r0, gu + w + r0, r1 - r0);
+      }
     }
   }
 }
 
-/* y += weight * down(g) for one chunk of columns of y, over all SwiGLUs in order. */
+/* y += weight * down(act) for one chunk of columns of y, over all SwiGLUs in order. */
 static void ffn_out_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   const ffn_ctx *c = ctx;
   float *tile = ij__worker_scratch(c->net, worker) + IJ_MATMUL_SCRATCH;
@@ -56,7 +82,12 @@ static void ffn_out_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
       const ij_ffn *f = &c->ffns[j];
       ij_weight part = f->down;
       part.data = (const char *)part.data + r0 * part.row_stride;
-      matmul_rows(c, &part, f, f->g, c->width, tile, n, 0, n, worker);
+      ij_matmul m = {.x = f->act, .ldx = c->width, .y = tile, .ldy = n, .n = f->n};
+      if (j + 1 < c->n_ffn) {
+        m.w_next = (const char *)c->ffns[j + 1].down.data + r0 * part.row_stride;
+        m.n_next = n;
+      }
+      run_matmul(c, &part, m, 0, n, worker);
       for (int64_t t = 0; t < f->n; t++) {
         int64_t row = f->rows ? f->rows[t] : t;
         c->net->kernels->axpy(c->y + row * c->hidden + r0, f->weight[t], tile + t * n, n);
@@ -80,25 +111,25 @@ static void gather_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
 static int64_t ffn_chunk(const ffn_ctx *c, int64_t w_rows, const ij_weight *w, int64_t n_matrices) {
   int64_t n_max = 0;
   for (int j = 0; j < c->n_ffn; j++) n_max = IJ_MAX(n_max, c->ffns[j].n);
-  return ij__gemm_chunk_rows(c->net, w_rows, w->cols * ij__dtype_block_bytes(w->dtype), n_max, n_matrices);
+  return ij__gemm_chunk_rows(c->net, w_rows, w->cols * ij__dtype_block_bytes(w->dtype), n_max, n_matrices, IJ_CHUNK_COLUMNS_MANY);
 }
 
 void ij__ffn_run(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, float *y, int64_t n_row, bool accumulate) {
   ffn_ctx c = {.net = net, .ffns = ffns, .n_ffn = n_ffn, .x = x, .y = y, .n_row = n_row, .accumulate = accumulate};
   c.hidden = net->config->hidden;
   c.width = ffns[0].gate.rows;
-  float *gathered = net->s.gathered, *g = net->s.ffn_g, *u = net->s.ffn_u;
+  float *gathered = net->s.gathered, *gu = net->s.ffn_gu, *act = net->s.ffn_act;
   for (int j = 0; j < n_ffn; j++) {
     ij_ffn *f = &ffns[j];
     assert(f->gate.rows == c.width);
     bool gather = f->rows && n_row > 1;
     f->x = gather ? gathered : x;
     f->ldx = c.hidden;
-    f->g = g;
-    f->u = u;
+    f->gu = gu;
+    f->act = act;
     if (gather) gathered += f->n * c.hidden;
-    g += f->n * c.width;
-    u += f->n * c.width;
+    gu += 2 * f->n * c.width;
+    act += f->n * c.width;
   }
   if (n_row > 1) ij__pool_run(net->pool, n_ffn, 1, gather_rows, &c);
 

@@ -28,7 +28,7 @@ typedef struct ij_ffn {
   int64_t n;
   const float *x;       /* its input rows, gathered; set by ij__ffn_run */
   int64_t ldx;
-  float *g, *u;         /* [n, width]: its part of the scratch; set by ij__ffn_run */
+  float *gu, *act;      /* [n, 2 * width], [n, width]: its part of the scratch; set by ij__ffn_run */
 } ij_ffn;
 
 /* Buffers of a step; N = max_batch. All floats. */
@@ -37,7 +37,7 @@ typedef struct ij_scratch {
   float *q, *r, *att;          /* [N, n_head * d], [N, n_head * d_rel], [N, n_head * d] */
   float *kv[2], *kv_conv[2];   /* [N, n_kv * d] raw projections and after the convolution; k, v */
   float *gathered;             /* [N * k, H] inputs of routed experts */
-  float *ffn_g, *ffn_u;        /* [max(N * dense_width, N * (k + SH) * expert_width)] */
+  float *ffn_gu, *ffn_act;     /* [N * w * 2], [N * w], w = max(dense_width, (k + SH) * expert_width) */
   float *router;               /* [N, E + SH] */
   float *route_weight;         /* [N, k + SH] in order of expert, then shared */
   float *row_weight;           /* [N * (k + SH)] the same per expert */

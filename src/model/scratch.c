@@ -49,8 +49,8 @@ static void plan_attention(planner *p, ij_scratch *s, const ij_config *c, size_t
 static void plan_ffn(planner *p, ij_scratch *s, const ij_config *c, size_t n) {
   size_t k = (size_t)c->n_expert_used, sh = (size_t)c->n_shared, e = (size_t)c->n_expert;
   size_t width = IJ_MAX((size_t)c->dense_width, (k + sh) * (size_t)c->expert_width);
-  s->ffn_g = take(p, n * width, sizeof(float));
-  s->ffn_u = take(p, n * width, sizeof(float));
+  s->ffn_gu = take(p, n * width, 2 * sizeof(float));
+  s->ffn_act = take(p, n * width, sizeof(float));
   s->gathered = take(p, n > 1 ? n * k : 0, (size_t)c->hidden * sizeof(float));
   s->router = take(p, n * (e + sh), sizeof(float));
   s->route_weight = take(p, n * (k + sh), sizeof(float));
@@ -78,7 +78,7 @@ static void plan_rows(planner *p, ij_scratch *s, const ij_config *c, size_t n) {
 }
 
 static void plan_workers(planner *p, ij_scratch *s, const ij_config *c, size_t n, size_t n_thread) {
-  int64_t tile = max_i64((int64_t)n * IJ_CHUNK_ROWS_MANY, 16 * IJ_CHUNK_ROWS_MAX); /* output of one chunk of a down projection */
+  int64_t tile = max_i64((int64_t)n * IJ_CHUNK_COLUMNS_MANY, 16 * IJ_CHUNK_ROWS_MAX); /* output of one chunk of a down projection */
   int64_t attn = ij__attn_worker_floats(IJ_MAX(c->attn[0].head_dim, c->attn[1].head_dim));
   int64_t route = c->n_expert + 2 * (c->n_expert_used + c->n_shared);
   int64_t channels = c->hidden;
@@ -110,7 +110,7 @@ ij_status ij__net_open(ij_net *net, const ij_config *config, const ij_weights *w
     return ij__fail(err, IJ_E_NOMEM, "the step buffers", "%.2f GB for a batch of %d rows could not be had; use a smaller batch", (double)n_bytes * 1e-9, max_batch);
   }
   plan_all(net, base, &overflow);
-  memset(net->s.zeros, 0, (size_t)((char *)net->s.ffn_g - (char *)net->s.zeros));
+  memset(net->s.zeros, 0, (size_t)((char *)net->s.ffn_gu - (char *)net->s.zeros));
   return IJ_OK;
 }
 

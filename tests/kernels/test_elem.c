@@ -72,6 +72,15 @@ typedef void entry_fn(const ij_kernels *k, float *y, const float *a, const float
 
 static void run_rms_norm(const ij_kernels *k, float *y, const float *a, const float *b, int64_t n) { k->rms_norm(y, a, b, 1e-6f, n); }
 static void run_swiglu(const ij_kernels *k, float *y, const float *a, const float *b, int64_t n) { k->swiglu(y, a, b, n); }
+static void run_swiglu_pairs(const ij_kernels *k, float *y, const float *a, const float *b, int64_t n) {
+  float *gu = malloc(2 * (size_t)n * sizeof *gu);
+  for (int64_t i = 0; i < n; i++) {
+    gu[2 * i] = a[i];
+    gu[2 * i + 1] = b[i];
+  }
+  k->swiglu_pairs(y, gu, n);
+  free(gu);
+}
 static void run_merge(const ij_kernels *k, float *y, const float *a, const float *b, int64_t n) { k->merge(y, b[0], a, b[n - 1], n); }
 static void run_axpy(const ij_kernels *k, float *y, const float *a, const float *b, int64_t n) { k->axpy(y, b[0], a, n); }
 static void run_scale(const ij_kernels *k, float *y, const float *a, const float *b, int64_t n) { k->scale(y, a, b[0], n); }
@@ -130,7 +139,7 @@ static const struct {
   const char *name;
   entry_fn *run;
   bool in_place;
-} entries[] = {{"rms_norm", run_rms_norm, true}, {"swiglu", run_swiglu, true}, {"merge", run_merge, false},
+} entries[] = {{"rms_norm", run_rms_norm, true}, {"swiglu", run_swiglu, true}, {"swiglu_pairs", run_swiglu_pairs, false}, {"merge", run_merge, false},
                {"axpy", run_axpy, false},        {"scale", run_scale, true},   {"dot", run_dot, false},
                {"add", run_add, false},          {"sum", run_sum, false},      {"all_finite", run_all_finite, false},
                {"max", run_max, false},          {"vexp", run_vexp, true},     {"vlog", run_vlog, true},

@@ -37,6 +37,10 @@ static void swiglu(float *y, const float *g, const float *u, int64_t n) {
   for (int64_t i = 0; i < n; i++) y[i] = (g[i] * ij__ref_sigmoid(g[i])) * u[i];
 }
 
+static void swiglu_pairs(float *y, const float *gu, int64_t n) {
+  for (int64_t i = 0; i < n; i++) y[i] = (gu[2 * i] * ij__ref_sigmoid(gu[2 * i])) * gu[2 * i + 1];
+}
+
 static void short_conv(float *y, const float *const *u, const float *w, int n_tap, int64_t n) {
   for (int64_t c = 0; c < n; c++) {
     float acc = u[n_tap - 1][c];
@@ -87,6 +91,7 @@ void ij__elem_fill_ref(ij_kernels *k) {
   k->narrow[IJ_DTYPE_F16] = narrow_f16;
   k->rms_norm = rms_norm;
   k->swiglu = swiglu;
+  k->swiglu_pairs = swiglu_pairs;
   k->short_conv = short_conv;
   k->add = add;
   k->axpy = axpy;
