@@ -259,8 +259,7 @@ static ij_status check_layout(st_reader *r, ij_err *err) {
     show_name(shown, t);
     if (before) show_name(other, before);
     if (begin < end) FIND(r, shown, "begins at byte %zu of the data, inside tensor %s, which ends at %zu", begin, other, end);
-    if (begin > end) FIND(r, shown, "begins at byte %zu of the data, but %s ends at %zu: bytes between belong to no tensor", begin,
-        other, end);
+    if (begin > end) FIND(r, shown, "begins at byte %zu of the data, but %s ends at %zu: nobody has the bytes between", begin, other, end);
     if (begin + t->n_bytes < end) continue;
     end = begin + t->n_bytes;
     before = t;
@@ -281,17 +280,17 @@ static ij_status fail_header_length(const unsigned char *bytes, size_t n_bytes, 
   if (n_bytes >= sizeof lfs - 1 && memcmp(bytes, lfs, sizeof lfs - 1) == 0)
     return ij__fail(err, IJ_E_FORMAT, path, "this is a Git LFS pointer, not the file it stands for: fetch it with `git lfs pull`");
   if (len > IJ_SAFETENSORS_MAX_HEADER)
-    return ij__fail(err, IJ_E_FORMAT, path, "the first 8 bytes give a header of %" PRIu64 " bytes; at most %d are accepted: not a "
-        "safetensors file",
-                    len, IJ_SAFETENSORS_MAX_HEADER);
+    return ij__fail(err, IJ_E_FORMAT, path, "not a safetensors file: the first 8 bytes give a header of %" PRIu64 " bytes; at most %d are "
+                    "accepted", len, IJ_SAFETENSORS_MAX_HEADER);
   return ij__fail(err, IJ_E_FORMAT, path, "the file is truncated: the header takes %" PRIu64 " bytes, the file has %zu behind its first 8. "
                   "Download it again", len, n_bytes - 8);
 }
 
 static ij_status parse_header(const unsigned char *bytes, size_t n_bytes, const char *path, ij_json **header, size_t *header_len,
-    ij_err *err) {
-  if (n_bytes < 8) return ij__fail(err, IJ_E_FORMAT, path, "the file is truncated: expected 8 bytes of header length, found %zu. Download "
-      "it again", n_bytes);
+                              ij_err *err) {
+  if (n_bytes < 8)
+    return ij__fail(err, IJ_E_FORMAT, path, "the file is truncated: it should begin with 8 bytes of header length, but has %zu. "
+                    "Download it again", n_bytes);
   uint64_t len = 0;
   for (int i = 7; i >= 0; i--) len = len << 8 | bytes[i];
   if (len > IJ_SAFETENSORS_MAX_HEADER || len > n_bytes - 8) return fail_header_length(bytes, n_bytes, len, path, err);

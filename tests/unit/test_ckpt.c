@@ -64,7 +64,8 @@ static void refuse_all(const header_case *cases, size_t n, ij_status code) {
 static void tensors_come_in_order_of_offset(void) {
   static const char header[] =
       "{\"__metadata__\":{\"format\":\"pt\"},\"late\":{\"dtype\":\"BF16\",\"shape\":[2,3],\"data_offsets\":[8,20]},"
-      "\"empty\":{\"shape\":[0,7],\"dtype\":\"F32\",\"data_offsets\":[8,8]},\"sca\\u006car\":{\"data_offsets\":[0,8],\"dtype\":\"I64\",\"shape\":[]}}   ";
+      "\"empty\":{\"shape\":[0,7],\"dtype\":\"F32\",\"data_offsets\":[8,8]},"
+      "\"sca\\u006car\":{\"data_offsets\":[0,8],\"dtype\":\"I64\",\"shape\":[]}}   ";
   ij_buf b = make_file(header, sizeof header - 1, 20);
   ij_safetensors st;
   unsigned char *block;
@@ -124,13 +125,13 @@ static void no_tensors_and_no_data(void) {
 /* --- what is refused: the envelope */
 
 static void length_of_the_header(void) {
-  refuse_bytes("", 0, IJ_E_FORMAT, "truncated: expected 8 bytes of header length, found 0. Download it again");
-  refuse_bytes("\2\0\0\0\0\0\0", 7, IJ_E_FORMAT, "found 7");
+  refuse_bytes("", 0, IJ_E_FORMAT, "truncated: it should begin with 8 bytes of header length, but has 0. Download it again");
+  refuse_bytes("\2\0\0\0\0\0\0", 7, IJ_E_FORMAT, "but has 7");
   refuse_bytes("\2\0\0\0\0\0\0\0{", 9, IJ_E_FORMAT, "truncated: the header takes 2 bytes, the file has 1 behind its first 8. Download it "
       "again");
   refuse_bytes("\0\0\0\0\0\0\0\0", 8, IJ_E_FORMAT, "does not begin with '{'");
   refuse_bytes("\0\xe1\xf5\5\0\0\0\0{}", 10, IJ_E_FORMAT, "truncated: the header takes 100000000 bytes");
-  refuse_bytes("\1\xe1\xf5\5\0\0\0\0{}", 10, IJ_E_FORMAT, "a header of 100000001 bytes; at most 100000000 are accepted");
+  refuse_bytes("\1\xe1\xf5\5\0\0\0\0{}", 10, IJ_E_FORMAT, "not a safetensors file: the first 8 bytes give a header of 100000001 bytes");
   refuse_bytes("\377\377\377\377\377\377\377\377{}", 10, IJ_E_FORMAT, "a header of 18446744073709551615 bytes");
   refuse_bytes("<!DOCTYPE html>", 15, IJ_E_FORMAT, "not a safetensors file");
   static const char lfs[] = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n";
@@ -240,8 +241,8 @@ static void data_is_covered_exactly(void) {
       {"{" BYTES("a", 9, 0, 9) "," BYTES("b", 1, 2, 3) "," BYTES("c", 1, 5, 6) "}", 9, "2 findings: tensor \"b\": begins at byte 2 of the "
         "data, inside tensor \"a\", which ends at 9; tensor \"c\": "},
       {"{" BYTES("a", 9, 0, 9) "," BYTES("b", 0, 2, 2) "}", 9, "tensor \"b\": begins at byte 2"},
-      {"{" BYTES("a", 4, 1, 5) "}", 5, "tensor \"a\": begins at byte 1 of the data, but the header ends at 0: bytes between belong to no "
-        "tensor"},
+      {"{" BYTES("a", 4, 1, 5) "}", 5, "tensor \"a\": begins at byte 1 of the data, but the header ends at 0: nobody has the bytes "
+        "between"},
       {"{" BYTES("b", 4, 5, 9) "," BYTES("a", 4, 0, 4) "}", 9, "tensor \"b\": begins at byte 5 of the data, but \"a\" ends at 4"},
       {"{" BYTES("a", 4, 0, 4) "," BYTES("b", 4, 4, 8) "," BYTES("c", 2, 8, 10) "}", 7, "truncated: the tensors need 10 bytes of data, "
         "the file has 7; 2 of 3 tensors reach past the end, first tensor \"b\". Download it again"},
@@ -350,7 +351,8 @@ static void put_indexed(void) {
   put_text("golden.safetensors", "not one of ours");
   put_text("config.json", "{\"model_type\":\"x\"}");
   put_text("model.safetensors.index.json",
-           "{\"metadata\":{\"total_size\":7},\"weight_map\":{\"a\":\"m-2.safetensors\",\"x\":\"m-1.safetensors\",\"y\":\"m-1.safetensors\"}}");
+           "{\"metadata\":{\"total_size\":7},"
+           "\"weight_map\":{\"a\":\"m-2.safetensors\",\"x\":\"m-1.safetensors\",\"y\":\"m-1.safetensors\"}}");
 }
 
 /* `code` with `want` in the message, `where` at the end of the place, and nothing kept. */
@@ -401,12 +403,14 @@ static void index_and_files_must_agree(void) {
   static const char *const index = "model.safetensors.index.json";
   fresh_folder();
   put_indexed();
-  put_text(index, "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-2.safetensors\",\"x\":\"m-2.safetensors\",\"z\":\"m-1.safetensors\"}}");
+  put_text(index, "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-2.safetensors\","
+                  "\"x\":\"m-2.safetensors\",\"z\":\"m-1.safetensors\"}}");
   refuse_path(folder, IJ_E_FORMAT, index,
               "4 findings: tensor \"b\" should be in \"m-2.safetensors\", but no file has it; tensor \"x\" should be in "
                   "\"m-2.safetensors\", but is in "
               "\"m-1.safetensors\"; tensor \"y\" is in \"m-1.safetensors\", but weight_map does not list it; tensor \"z\" should be in");
-  put_text(index, "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-3.safetensors\",\"c\":\"m-4.safetensors\",\"d\":\"m-4.safetensors\"}}");
+  put_text(index, "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-3.safetensors\","
+                  "\"c\":\"m-4.safetensors\",\"d\":\"m-4.safetensors\"}}");
   refuse_path(folder, IJ_E_IO, "", "2 findings: \"m-3.safetensors\" is named by model.safetensors.index.json but is not in the folder; "
       "download it; \"m-4");
   put_tensors("m-2.safetensors", "{" BYTES("a", 3, 0, 3) "," BYTES("x", 1, 3, 4) "}", 4);
@@ -505,7 +509,7 @@ static void one_file_is_a_checkpoint(void) {
   refuse_path("", IJ_E_IO, "", "No such file");
   put_text("empty.safetensors", "");
   snprintf(path, sizeof path, "%s/empty.safetensors", folder);
-  refuse_path(path, IJ_E_FORMAT, "empty.safetensors", "truncated: expected 8 bytes of header length, found 0");
+  refuse_path(path, IJ_E_FORMAT, "empty.safetensors", "truncated: it should begin with 8 bytes of header length, but has 0");
   snprintf(path, sizeof path, "%s/dir.safetensors", folder);
   if (mkdir(path, 0777) != 0) exit(2);
   refuse_path(path, IJ_E_IO, "dir.safetensors", "found none");
