@@ -86,8 +86,8 @@ static bool read_integers(st_reader *r, const char *shown, const char *key, cons
 static bool count_values(st_reader *r, const char *shown, ij_tensor_view *t) {
   size_t n = 1;
   bool fits = true;
-  for (int i = 0; fits && i < t->n_dims; i++) fits = ij__mul_size(n, (size_t)t->dims[i], &n);
-  fits = fits && n <= INT64_MAX && ij__mul_size(n, (size_t)ij__dtype_block_bytes(t->dtype), &t->n_bytes);
+  for (int i = 0; fits && i < t->n_dims; i++) fits = ij__mul_size(n, (size_t)t->dims[i], &n) && n <= INT64_MAX;
+  fits = fits && ij__mul_size(n, (size_t)ij__dtype_block_bytes(t->dtype), &t->n_bytes);
   if (!fits) FIND(r, shown, "shape: the product of its %d dimensions does not fit in 63 bits", t->n_dims);
   t->n_values = fits ? (int64_t)n : 0;
   return fits;

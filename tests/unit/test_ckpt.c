@@ -188,6 +188,7 @@ static void numbers_of_an_entry(void) {
       {ONE("\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]"), 1, "shape: expected at most 8 entries, found 9"},
       {ONE("\"dtype\":\"U8\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]"), 0, "the product of its 2 dimensions does not fit"},
       {ONE("\"dtype\":\"U8\",\"shape\":[4294967296,2147483648],\"data_offsets\":[0,0]"), 0, "the product of its 2 dimensions does not fit"},
+      {ONE("\"dtype\":\"U8\",\"shape\":[4611686018427387904,2,0],\"data_offsets\":[0,0]"), 0, "the product of its 3 dimensions"},
       {ONE("\"dtype\":\"F32\",\"shape\":[4611686018427387904],\"data_offsets\":[0,0]"), 0, "the product of its 1 dimensions does not fit"},
       {ONE("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[-1,0]"), 1, "data_offsets[0]: expected 0 or more, found -1"},
       {ONE("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,0]"), 1, "data_offsets: begin 1 is behind end 0"},
