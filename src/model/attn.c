@@ -82,7 +82,7 @@ typedef struct attn_tile {
   int n_query, head, n_head, kv_head, n_vec;
   int64_t pos;             /* position of the first query */
   int64_t written;         /* keys below this position are in the cache */
-  float *matmul_scratch, *q, *v, *s, *out, *bias;
+  float *matmul_scratch, *q, *v, *s, *bias;
   attn_acc block_acc, span_acc, total;
 } attn_tile;
 

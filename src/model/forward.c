@@ -90,7 +90,7 @@ static ij_status decoder_layer(forward_ctx *c, int layer, int64_t n_row) {
 }
 
 /* head_in[i] = RMSNorm(h[row]; norm) / mup for the rows whose logits are wanted, gathered. */
-static int64_t gather_head_rows(forward_ctx *c) {
+static void gather_head_rows(forward_ctx *c) {
   const ij_net *net = c->net;
   int64_t hidden = net->config->hidden, n = 0;
   float inv_mup = 1.0f / net->config->logit_divisor;
@@ -103,7 +103,6 @@ static int64_t gather_head_rows(forward_ctx *c) {
       net->kernels->scale(x, x, inv_mup, hidden);
     }
   }
-  return n;
 }
 
 /* logits = head_in * unembed^T over the ids that exist; padding rows are never computed. */

@@ -55,7 +55,6 @@ typedef struct ij_scratch {
   float *worker;               /* [threads][worker_floats] */
   int64_t worker_floats;
   float *part;                 /* partial attention results of split tasks */
-  int64_t part_floats;
 } ij_scratch;
 
 typedef struct ij_net {

@@ -130,7 +130,6 @@ ij_status ij__net_reserve(ij_net *net, int64_t n_ctx, ij_err *err) {
   if (!part) return ij__fail_nomem(err, "attention over the context", n * sizeof(float));
   ij__free(net->s.part);
   net->s.part = part;
-  net->s.part_floats = (int64_t)n;
   net->n_part_row = PART_ROWS;
   net->n_part_span = (int)n_span;
   return IJ_OK;
