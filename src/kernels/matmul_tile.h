@@ -133,10 +133,10 @@ static lookahead lookahead_at(const lookahead *f, int64_t n_group_left) {
   return g;
 }
 
-/* What the distance leaves out at the start. */
-static void lookahead_start(const lookahead *f, const ij_matmul *m, int64_t r0, int64_t r1, int64_t row_bytes) {
+/* What the distance leaves out at the start of n_row rows. */
+static void lookahead_start(const lookahead *f, const char *w, int64_t stride, int64_t n_row, int64_t row_bytes) {
   for (int64_t b = 0; b < (f->groups > 0 ? row_bytes : f->bytes); b += 64) {
-    for (int64_t r = r0; r < IJ_MIN(r1, r0 + IJ_MAX(1, f->groups) * MR); r++) v_prefetch((const char *)m->w + r * m->w_stride + b);
+    for (int64_t r = 0; r < IJ_MIN(n_row, IJ_MAX(1, f->groups) * MR); r++) v_prefetch(w + r * stride + b);
   }
 }
 
@@ -212,10 +212,12 @@ INLINE void direct_batch(const ij_matmul *m, int64_t r0, int64_t r1, int64_t r_e
 
 INLINE void direct(const ij_matmul *m, int64_t r0, int64_t r1, const ij_dtype type) {
   float sums[DIRECT_NT * BATCH] = {0}, x_tail[DIRECT_NT * 16]; /* rows that a short batch lacks are folded too, and dropped */
-  const lookahead f = lookahead_of(m, m->k * type_bytes(type));
-  lookahead_start(&f, m, r0, r1, m->k * type_bytes(type));
+  const int64_t row_bytes = m->k * type_bytes(type);
+  const lookahead f = lookahead_of(m, row_bytes);
+  lookahead_start(&f, (const char *)m->w + r0 * m->w_stride, m->w_stride, r1 - r0, row_bytes);
   for (int64_t r = r0; r < r1; r += V) {
     int64_t n_row = IJ_MIN(V, r1 - r);
+    if (r + V >= r1 && m->w_next) lookahead_start(&f, m->w_next, m->w_stride, m->n_next, row_bytes);
     for (int64_t t = 0, nt; t < m->n; t += nt) {
       nt = tile_tokens(m->n - t, DIRECT_NT);
       const float *x = m->x + t * m->ldx;

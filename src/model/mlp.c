@@ -108,10 +108,11 @@ static void gather_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
   }
 }
 
-static int64_t ffn_chunk(const ffn_ctx *c, int64_t w_rows, const ij_weight *w, int64_t n_matrices) {
-  int64_t n_max = 0;
+/* Chunk of w_rows rows, each of which takes `per_row` rows of a matrix like w. */
+static int64_t ffn_chunk(const ffn_ctx *c, int64_t w_rows, const ij_weight *w, int64_t per_row, int64_t n_matrices) {
+  int64_t n_max = 0, row_bytes = per_row * w->cols * ij__dtype_block_bytes(w->dtype);
   for (int j = 0; j < c->n_ffn; j++) n_max = IJ_MAX(n_max, c->ffns[j].n);
-  return ij__gemm_chunk_rows(c->net, w_rows, w->cols * ij__dtype_block_bytes(w->dtype), n_max, n_matrices, IJ_CHUNK_COLUMNS_MANY);
+  return ij__gemm_chunk_rows(c->net, w_rows, row_bytes, n_max, n_matrices, IJ_CHUNK_COLUMNS_MANY);
 }
 
 void ij__ffn_run(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, float *y, int64_t n_row, bool accumulate) {
@@ -133,11 +134,11 @@ void ij__ffn_run(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, float *y,
   }
   if (n_row > 1) ij__pool_run(net->pool, n_ffn, 1, gather_rows, &c);
 
-  c.chunk = ffn_chunk(&c, c.width, &ffns[0].gate, n_ffn);
+  c.chunk = ffn_chunk(&c, c.width, &ffns[0].gate, 2, n_ffn);
   c.n_chunk = ij__div_up(c.width, c.chunk);
   ij__pool_run(net->pool, n_ffn * c.n_chunk, 1, ffn_in_chunks, &c);
 
-  c.chunk = ffn_chunk(&c, c.hidden, &ffns[0].down, 1);
+  c.chunk = ffn_chunk(&c, c.hidden, &ffns[0].down, n_ffn, 1);
   ij__pool_run(net->pool, ij__div_up(c.hidden, c.chunk), 1, ffn_out_chunks, &c);
 }
 
