@@ -1,8 +1,8 @@
 /* sample.c: from logits to the next id.
  *
  * Order: logit bias and forbidden ids, penalties, temperature, top-k, top-p, min-p, one draw. The draw takes the uniform number of
- * (seed, position), and candidates in a fixed order (most likely first; ties to the lower id), so it repeats exactly. All sums over the
- * vocabulary run in id order in double precision.
+ * (seed, position), and candidates in a fixed order (most likely first; ties to the lower id), so it repeats exactly. Cumulated
+ * probabilities are doubles in that order; the normalization of log-probabilities is a sum16 of the kernel table.
  */
 #include <math.h>
 #include <string.h>
@@ -72,11 +72,10 @@ static void prepare_logits(ij_session *s, const ij_sample_options *o) {
   apply_penalties(s, o);
 }
 
-static int32_t argmax(const float *x, int32_t n) {
+static int32_t argmax(const ij_kernels *k, const float *x, int32_t n) {
+  float max = k->max(x, n);
   int32_t best = 0;
-  for (int32_t i = 1; i < n; i++) {
-    if (x[i] > x[best]) best = i;
-  }
+  while (x[best] != max) best++;
   return best;
 }
 
@@ -87,9 +86,7 @@ static float log_sum_exp(ij_session *s, float *work) {
   float max = k->max(s->logits, n);
   for (int32_t i = 0; i < n; i++) work[i] = s->logits[i] - max;
   k->vexp(work, work, n);
-  double sum = 0;
-  for (int32_t i = 0; i < n; i++) sum += work[i];
-  float total = (float)sum, log_total;
+  float total = k->sum(work, n), log_total;
   k->vlog(&log_total, &total, 1);
   return max + log_total;
 }
@@ -185,7 +182,7 @@ ij_status ij_session_sample(ij_session *session, const ij_sample_options *option
   int32_t n = session->model->config.unpadded_vocab;
   float norm = log_sum_exp(session, session->work);
   prepare_logits(session, &o);
-  int32_t best = argmax(session->work, n);
+  int32_t best = argmax(session->model->kernels, session->work, n);
   if (!(session->work[best] > -INFINITY)) return ij__fail(err, IJ_E_ARGUMENT, "logit_bias", "every id is forbidden");
   if (!isfinite(session->work[best])) return ij__fail(err, IJ_E_NUMERIC, "ij_session_sample", "a bias or penalty makes the logit of id %d overflow", best);
   out->id = o.temperature > 0.0f ? draw(session, &o) : best;
