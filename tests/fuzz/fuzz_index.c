@@ -60,7 +60,7 @@ static void check(const ij_ckpt *c) {
   for (int i = 0; i < n; i++) {
     const ij_tensor_view *t = ij__ckpt_tensor(c, i);
     must(ij__ckpt_find(c, t->name) == t && strncmp(t->file, folder, strlen(folder)) == 0);
-    must(memcmp(t->data, "data" + (t->name[0] == 'y' ? 2 : 0), t->n_bytes) == 0);
+    must(memcmp(t->data, &"data"[t->name[0] == 'y' ? 2 : 0], t->n_bytes) == 0);
   }
 }
 
