@@ -34,5 +34,5 @@ build_deps() {
 }
 
 vocab_deps() {
-  need npm:npm tar:tar sha256sum:coreutils
+  need npm:npm tar:tar sha256sum:coreutils /etc/ssl/certs/ca-certificates.crt:ca-certificates
 }
