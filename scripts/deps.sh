@@ -1,6 +1,8 @@
 # deps.sh: sourced by ./try and ./check. `need PROGRAM:PACKAGE...` installs the Debian packages of the programs that are missing.
 # A path instead of a program name (with a slash) is looked for as a file.
 
+lists_are_fresh=
+
 have() {
   case $1 in
     */*) [ -e "$1" ] ;;
@@ -24,7 +26,8 @@ need() {
     sudo=sudo
   fi
   echo "installing:$missing"
-  $sudo apt-get update -qq >/dev/null
+  [ "$lists_are_fresh" ] || $sudo apt-get update -qq >/dev/null
+  lists_are_fresh=1
   # shellcheck disable=SC2086
   $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
 }
