@@ -46,7 +46,8 @@ static ij_status check_sample_options(const ij_session *s, const ij_sample_optio
 
 /* ------------------------------------------------------------------------------------------------------------ logits */
 
-/* Penalties on ids among the last ones of the session, each id once. */
+/* Penalties on ids among the last ones of the session, each id once. In double precision, where no combination of options can make a
+ * NaN: a forbidden id stays forbidden, and what overflows float32 is found by the caller. */
 static void apply_penalties(ij_session *s, const ij_sample_options *o) {
   if (o->repetition_penalty == 1.0f && o->presence_penalty == 0.0f && o->frequency_penalty == 0.0f) return;
   int64_t pos = s->state->pos, from = o->penalty_window < 0 ? 0 : IJ_MAX(pos - o->penalty_window, (int64_t)0);
@@ -54,9 +55,9 @@ static void apply_penalties(ij_session *s, const ij_sample_options *o) {
   for (int64_t i = from; i < pos; i++) {
     int32_t id = s->ids[i];
     if (s->counts[id] == 0) continue;
-    float *l = &s->work[id];
-    *l = *l > 0.0f ? *l / o->repetition_penalty : *l * o->repetition_penalty;
-    *l -= o->presence_penalty + o->frequency_penalty * (float)s->counts[id];
+    double l = (double)s->work[id], factor = (double)o->repetition_penalty;
+    l = l > 0 ? l / factor : l * factor;
+    s->work[id] = (float)(l - ((double)o->presence_penalty + (double)o->frequency_penalty * s->counts[id]));
     s->counts[id] = 0;
   }
 }
@@ -64,7 +65,10 @@ static void apply_penalties(ij_session *s, const ij_sample_options *o) {
 static void prepare_logits(ij_session *s, const ij_sample_options *o) {
   const ij_config *c = &s->model->config;
   memcpy(s->work, s->logits, (size_t)c->unpadded_vocab * sizeof *s->work);
-  for (int i = 0; i < o->n_logit_bias; i++) s->work[o->logit_bias[i].id] += o->logit_bias[i].bias;
+  for (int i = 0; i < o->n_logit_bias; i++) {
+    float *l = &s->work[o->logit_bias[i].id], bias = o->logit_bias[i].bias;
+    *l = bias == -INFINITY || *l == -INFINITY ? -INFINITY : *l + bias; /* an id may come twice: what is forbidden stays so */
+  }
   int32_t media[2] = {c->image_token, c->audio_token};
   for (int i = 0; i < 2; i++) {
     if (ij__is_media_placeholder(c, media[i]) && media[i] < c->unpadded_vocab) s->work[media[i]] = -INFINITY;
@@ -79,16 +83,25 @@ static int32_t argmax(const ij_kernels *k, const float *x, int32_t n) {
   return best;
 }
 
-/* ln of the sum of exp(logits), as max + ln(sum of exp(l - max)); work is overwritten. */
-static float log_sum_exp(ij_session *s, float *work) {
+/* What turns a logit into a log-probability: (logit - max) - log_sum. Two steps, because large logits would round their sum. */
+typedef struct softmax_norm {
+  float max, log_sum;
+} softmax_norm;
+
+/* max and ln(sum of exp(logit - max)) of the raw logits; s->work is overwritten. */
+static softmax_norm norm_of_logits(ij_session *s) {
   const ij_kernels *k = s->model->kernels;
   int32_t n = s->model->config.unpadded_vocab;
-  float max = k->max(s->logits, n);
-  for (int32_t i = 0; i < n; i++) work[i] = s->logits[i] - max;
-  k->vexp(work, work, n);
-  float total = k->sum(work, n), log_total;
-  k->vlog(&log_total, &total, 1);
-  return max + log_total;
+  softmax_norm norm = {.max = k->max(s->logits, n)};
+  for (int32_t i = 0; i < n; i++) s->work[i] = s->logits[i] - norm.max;
+  k->vexp(s->work, s->work, n);
+  float total = k->sum(s->work, n);
+  k->vlog(&norm.log_sum, &total, 1);
+  return norm;
+}
+
+static ij_choice choice_of(const ij_session *s, softmax_norm norm, int32_t id) {
+  return (ij_choice){id, s->logits[id] - norm.max - norm.log_sum};
 }
 
 /* ---------------------------------------------------------------------------------------------------------- selection */
@@ -180,13 +193,12 @@ ij_status ij_session_sample(ij_session *session, const ij_sample_options *option
   if (status != IJ_OK) return status;
   if (!session->has_logits) return ij__fail(err, IJ_E_RANGE, "ij_session_sample", "there are no logits: evaluate a token first");
   int32_t n = session->model->config.unpadded_vocab;
-  float norm = log_sum_exp(session, session->work);
+  softmax_norm norm = norm_of_logits(session);
   prepare_logits(session, &o);
   int32_t best = argmax(session->model->kernels, session->work, n);
   if (!(session->work[best] > -INFINITY)) return ij__fail(err, IJ_E_ARGUMENT, "logit_bias", "every id is forbidden");
   if (!isfinite(session->work[best])) return ij__fail(err, IJ_E_NUMERIC, "ij_session_sample", "a bias or penalty makes the logit of id %d overflow", best);
-  out->id = o.temperature > 0.0f ? draw(session, &o) : best;
-  out->logprob = session->logits[out->id] - norm;
+  *out = choice_of(session, norm, o.temperature > 0.0f ? draw(session, &o) : best);
   return IJ_OK;
 }
 
@@ -197,12 +209,9 @@ ij_status ij_session_top(ij_session *session, int n, ij_choice *out, ij_err *err
     return ij__fail(err, IJ_E_ARGUMENT, "ij_session_top", "expected 1 to %d, found %d", (int)IJ_MIN(IJ_MAX_TOP, n_vocab), n);
   }
   if (!session->has_logits) return ij__fail(err, IJ_E_RANGE, "ij_session_top", "there are no logits: evaluate a token first");
-  float norm = log_sum_exp(session, session->work);
+  softmax_norm norm = norm_of_logits(session);
   for (int32_t i = 0; i < n_vocab; i++) session->order[i] = i;
   make_heap(session->logits, session->order, n_vocab);
-  for (int i = 0; i < n; i++) {
-    int32_t id = pop_heap(session->logits, session->order, n_vocab - i);
-    out[i] = (ij_choice){id, session->logits[id] - norm};
-  }
+  for (int i = 0; i < n; i++) out[i] = choice_of(session, norm, pop_heap(session->logits, session->order, n_vocab - i));
   return IJ_OK;
 }
