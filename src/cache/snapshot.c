@@ -1,6 +1,7 @@
 /* snapshot.c: see snapshot.h. Save and restore walk the same parts in the same order through one function, so they cannot drift. */
 #include "cache/snapshot.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/dtype.h"
@@ -143,7 +144,7 @@ static ij_status check_head(const ij_state *s, const ij_snapshot_extra *extra, c
   if (h->pos > (uint64_t)s->spec.n_ctx) {
     return ij__fail(err, IJ_E_CONTEXT, where, "it holds %llu positions; this session has room for %lld", (unsigned long long)h->pos, (long long)s->spec.n_ctx);
   }
-  if (h->history > (uint64_t)INT32_MAX || h->has_logits > 1) return ij__fail(err, IJ_E_FORMAT, where, "its header is damaged");
+  if (h->history > (uint64_t)INT32_MAX || h->has_logits > 1 || (h->has_logits && h->pos == 0)) return ij__fail(err, IJ_E_FORMAT, where, "its header is damaged");
   return IJ_OK;
 }
 
@@ -160,6 +161,9 @@ static ij_status read_body(ij_state *s, ij_snapshot_extra *extra, ij_snapshot *i
     if (extra->ids[i] < 0 || extra->ids[i] >= extra->n_vocab) {
       return ij__fail(err, IJ_E_FORMAT, "a saved session", "token %lld is %d, outside the vocabulary", (long long)i, extra->ids[i]);
     }
+  }
+  for (int32_t i = 0; extra->has_logits && i < extra->n_vocab; i++) {
+    if (!isfinite(extra->logits[i])) return ij__fail(err, IJ_E_FORMAT, "a saved session", "the logit of token %d is not finite", i);
   }
   s->pos = pos;
   s->high = pos + s->spec.max_rollback - keep;
