@@ -94,7 +94,7 @@ typedef struct ij_model_info {
 
 IJ_API void ij_model_get_info(const ij_model *model, ij_model_info *out);
 
-/* The tensors of the checkpoint, used or not. index in [0, n_tensors). Strings live as long as the model. */
+/* The tensors of the checkpoint, used or not. index in [0, n_tensors), otherwise IJ_E_RANGE. Strings live as long as the model. */
 typedef struct ij_tensor_info {
   const char *name, *dtype, *file;
   int n_dims;
@@ -165,11 +165,13 @@ IJ_API size_t ij_session_bytes(const ij_session *session);  /* memory reserved f
 IJ_API const int32_t *ij_session_ids(const ij_session *session); /* the ids evaluated, [pos]; valid until the next call on it */
 
 /* Evaluates n >= 1 tokens after those already there, in chunks of the model's max_batch. Afterwards the logits are those of the
- * last token. On error the session is at the position it had before the failing chunk (earlier chunks stay). */
+ * last token. Tokens that are refused (IJ_E_ARGUMENT, IJ_E_CONTEXT) change nothing. After IJ_E_NUMERIC the session is at the position
+ * it had before the failing chunk (earlier chunks stay) and has no logits; it is empty if more positions than max_rollback would have
+ * to be taken back. */
 IJ_API ij_status ij_session_eval(ij_session *session, const int32_t *ids, int64_t n, ij_err *err);
 
-/* Logits after the last evaluated token, [unpadded_vocab], or NULL before any evaluation or after a rollback. Valid until the next
- * call on the session. */
+/* Logits after the last evaluated token, [unpadded_vocab], or NULL before any evaluation, after a rollback and after IJ_E_NUMERIC.
+ * Valid until the next call on the session. */
 IJ_API const float *ij_session_logits(const ij_session *session);
 
 /* The four verbs that prefix caches, speculative decoding and servers are built on. All are exact: what follows has the same

@@ -128,6 +128,7 @@ void ij_model_close(ij_model **model) {
 void ij_model_get_info(const ij_model *model, ij_model_info *out) { *out = model->info; }
 
 ij_status ij_model_get_tensor(const ij_model *model, int index, ij_tensor_info *out) {
+  if (!model || !out) return IJ_E_ARGUMENT;
   if (index < 0 || index >= model->info.n_tensors) return IJ_E_RANGE;
   const ij_tensor_view *t = ij__ckpt_tensor(model->ckpt, index);
   *out = (ij_tensor_info){.name = t->name, .dtype = ij__dtype_name(t->dtype), .file = t->file, .n_dims = t->n_dims, .n_bytes = t->n_bytes,

@@ -28,14 +28,14 @@ static ij_status check_item(const step *st, const ij_step_item *item) {
   if (!s || s->model != st->model) return ij__fail(err, IJ_E_ARGUMENT, "ij_step", "an item has no session, or one of another model");
   if (s->in_step) return ij__fail(err, IJ_E_ARGUMENT, "ij_step", "a session is in the step twice");
   if (!item->ids || item->n < 1) return ij__fail(err, IJ_E_ARGUMENT, "ij_step", "expected at least one token, found %lld", (long long)item->n);
+  if (item->n > s->options.n_ctx - s->state->pos) { /* before the ids: more than that is never read */
+    return ij__fail(err, IJ_E_CONTEXT, "ij_step", "%lld tokens after the %lld already there do not fit into a context of %lld",
+                    (long long)item->n, (long long)s->state->pos, (long long)s->options.n_ctx);
+  }
   for (int64_t i = 0; i < item->n; i++) {
     if (item->ids[i] < 0 || item->ids[i] >= n_vocab) {
       return ij__fail(err, IJ_E_ARGUMENT, "ij_step", "token %lld is %d; this model has ids 0 to %d", (long long)i, item->ids[i], n_vocab - 1);
     }
-  }
-  if (item->n > s->options.n_ctx - s->state->pos) {
-    return ij__fail(err, IJ_E_CONTEXT, "ij_step", "%lld tokens after the %lld already there do not fit into a context of %lld",
-                    (long long)item->n, (long long)s->state->pos, (long long)s->options.n_ctx);
   }
   return IJ_OK;
 }
