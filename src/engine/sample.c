@@ -76,10 +76,11 @@ static void prepare_logits(ij_session *s, const ij_sample_options *o) {
   apply_penalties(s, o);
 }
 
+/* The lowest id with the largest value; there is no NaN. */
 static int32_t argmax(const ij_kernels *k, const float *x, int32_t n) {
   float max = k->max(x, n);
   int32_t best = 0;
-  while (x[best] != max) best++;
+  while (best < n - 1 && x[best] != max) best++;
   return best;
 }
 
