@@ -1,8 +1,8 @@
 /* sample.c: from logits to the next id.
  *
  * Order: logit bias and forbidden ids, penalties, temperature, top-k, top-p, min-p, one draw. The draw takes the uniform number of
- * (seed, position), and candidates in a fixed order (most likely first; ties to the lower id), so it repeats exactly. Cumulated
- * probabilities are doubles in that order; the normalization of log-probabilities is a sum16 of the kernel table.
+ * (seed, position), and candidates in a fixed order (by id; with a filter most likely first, ties to the lower id), so it repeats
+ * exactly. Cumulated probabilities are doubles in that order; the normalization of log-probabilities is a sum16 of the kernel table.
  */
 #include <math.h>
 #include <string.h>
@@ -149,40 +149,37 @@ static double relative_probs(ij_session *s, float temperature) {
   return sum;
 }
 
-/* Draws one id. Candidates are taken most likely first until a filter ends them or the draw is decided. */
-static int32_t draw(ij_session *s, const ij_sample_options *o) {
-  int32_t n = s->model->config.unpadded_vocab, n_kept = 0;
-  double total = relative_probs(s, o->temperature), kept = 0;
+/* Lists the candidates that the filters keep, most likely first, at s->order[n - 1], [n - 2], ... Returns how many, and their mass.
+ * `total` is the sum of all. */
+static int32_t keep_candidates(ij_session *s, const ij_sample_options *o, double total, double *mass) {
+  int32_t n = s->model->config.unpadded_vocab, n_kept = 0, n_top = IJ_MIN(o->top_k, n);
   for (int32_t i = 0; i < n; i++) s->order[i] = i;
   make_heap(s->work, s->order, n);
-  int32_t limit = o->top_k > 0 ? IJ_MIN(o->top_k, n) : n;
-  if (o->top_k > 0) { /* top-p is a share of what top-k has left */
-    int32_t *heap = s->order;
-    total = 0;
-    for (int32_t i = 0; i < limit; i++) total += s->work[pop_heap(s->work, heap, n - i)];
-    make_heap(s->work, heap, n);
+  if (n_top > 0) total = 0; /* top-p is a share of what top-k has left */
+  for (int32_t i = 0; i < n_top; i++) total += s->work[pop_heap(s->work, s->order, n - i)];
+  *mass = 0;
+  for (; n_kept < (n_top > 0 ? n_top : n); n_kept++) {
+    int32_t id = n_top > 0 ? s->order[n - 1 - n_kept] : pop_heap(s->work, s->order, n - n_kept);
+    float p = s->work[id]; /* relative to the best: the ratio that min-p means */
+    if (n_kept > 0 && (p < o->min_p || *mass >= (double)o->top_p * total)) break;
+    *mass += p;
   }
+  return n_kept;
+}
+
+/* Draws one id: the first at which the cumulated probability passes the uniform number of this position. */
+static int32_t draw(ij_session *s, const ij_sample_options *o) {
+  int32_t n = s->model->config.unpadded_vocab, n_kept = n, id = 0;
+  double mass = relative_probs(s, o->temperature), sum = 0;
   bool filtered = o->top_k > 0 || o->top_p < 1.0f || o->min_p > 0.0f;
-  double mass = filtered ? 0 : total;
-  if (filtered) { /* first pass: how much is kept */
-    double end = (double)o->top_p * total;
-    for (; n_kept < limit; n_kept++) {
-      float p = s->work[s->order[0]];
-      if (n_kept > 0 && (p < o->min_p || mass >= end)) break; /* work is relative to the best: p is the ratio that min-p means */
-      mass += p;
-      pop_heap(s->work, s->order, n - n_kept);
-    }
-    make_heap(s->work, s->order, n);
-    limit = n_kept;
-  }
+  if (filtered) n_kept = keep_candidates(s, o, mass, &mass);
   double u = ij__rng_uniform(o->seed, (uint64_t)s->state->pos) * mass;
-  int32_t id = s->order[0];
-  for (int32_t i = 0; i < limit; i++) {
-    int32_t next = pop_heap(s->work, s->order, n - i);
-    if (s->work[next] <= 0.0f) break;
+  for (int32_t i = 0; i < n_kept; i++) {
+    int32_t next = filtered ? s->order[n - 1 - i] : i;
+    if (s->work[next] <= 0.0f) continue; /* impossible, also when rounding leaves u at the very end */
     id = next;
-    kept += s->work[id];
-    if (u < kept) break;
+    sum += s->work[id];
+    if (u < sum) break;
   }
   return id;
 }
