@@ -67,6 +67,8 @@ static void route_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
     for (int j = 0; j < k; j++) w[j] = z[ids[j]];
     for (int j = 0; j < n_shared; j++) w[k + j] = z[n_expert + j];
     weights_from_logits(c->net->kernels, w, k + n_shared, total, e, t);
+    /* A logit that is not finite might just not be chosen, and the damage would stay silent: the row itself is made to tell. */
+    if (!c->net->kernels->all_finite(z, n_expert + n_shared)) w[0] = NAN;
   }
 }
 
