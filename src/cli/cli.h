@@ -83,6 +83,9 @@ int check_prompt_options(const cli_args *args);
 /* The ids that -p, TEXT, -f or --ids stand for; at least one id. */
 int read_prompt(const cli_args *args, const ij_tokenizer *tokenizer, int32_t **ids, size_t *n_ids);
 
+/* The prompt fits into n_ctx positions and they into the model's, and the model has its ids. */
+int check_fit(const cli_args *args, const ij_model *model, const int32_t *ids, int64_t n_ids, int64_t n_ctx);
+
 /* Evaluates in pieces, so that the bar moves and Ctrl-C works. */
 int eval_chunked(ij_session *session, const int32_t *ids, int64_t n, const char *what);
 

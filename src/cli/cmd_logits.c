@@ -45,7 +45,8 @@ static int evaluate(const cli_args *a, ij_model *model, const int32_t *ids, int6
   ij_session_options o = ij_session_options_default();
   o.n_ctx = a->v[OPT_CTX].set ? a->v[OPT_CTX].i : n;
   o.kv_type = kv_type(a);
-  if (n > o.n_ctx) return say_misuse(a, "the prompt has %lld tokens and the context %lld positions", (long long)n, (long long)o.n_ctx);
+  int rc = check_fit(a, model, ids, n, o.n_ctx);
+  if (rc != CLI_EXIT_OK) return rc;
   if (ij_session_open(&session, model, &o, &err) != IJ_OK) return say_failed(&err);
   ij_logits_options lo = {.all = a->v[OPT_ALL].set, .trace = a->v[OPT_TRACE].set, .chunk = a->v[OPT_CHUNK].i, .progress = on_progress};
   double start = ij__os_seconds();

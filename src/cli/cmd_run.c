@@ -105,6 +105,7 @@ static void print_end(run *r) {
   if (r->as_json || r->n_tokens == 0) return;
   if (!r->as_ids) out_bytes(out, ij_text_stream_flush(&r->stream, out));
   out_text("\n");
+  out_flush(); /* before what is said on standard error, which may be the same terminal */
 }
 
 static void json_piece(const run *r, int32_t id) {
@@ -255,8 +256,11 @@ static int open_run_session(run *r) {
   ij_model_get_info(r->model, &info);
   int64_t n_prompt = (int64_t)r->n_prompt, n_ctx = a->v[OPT_CTX].set ? a->v[OPT_CTX].i : n_prompt + a->v[OPT_N].i;
   if (!a->v[OPT_CTX].set) n_ctx = IJ_MIN(n_ctx, info.max_context);
-  if (n_prompt > n_ctx) {
-    return say_misuse(a, "the prompt has %lld tokens and the context %lld positions", (long long)n_prompt, (long long)n_ctx);
+  int rc = check_fit(a, r->model, r->prompt, n_prompt, n_ctx);
+  if (rc != CLI_EXIT_OK) return rc;
+  for (size_t i = 0; i < a->v[OPT_LOGIT_BIAS].n; i++) { /* before the prompt is read, which may take long */
+    int id = a->v[OPT_LOGIT_BIAS].bias[i].id;
+    if (id >= info.unpadded_vocab) return say_misuse(a, "--logit-bias: the model has ids 0 to %d, found %d", info.unpadded_vocab - 1, id);
   }
   ij_session_options o = ij_session_options_default();
   o.n_ctx = n_ctx;

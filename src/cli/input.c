@@ -165,6 +165,23 @@ int check_prompt_options(const cli_args *args) {
   return CLI_EXIT_OK;
 }
 
+int check_fit(const cli_args *args, const ij_model *model, const int32_t *ids, int64_t n_ids, int64_t n_ctx) {
+  ij_model_info info;
+  ij_model_get_info(model, &info);
+  long long n = (long long)n_ids, most = (long long)info.max_context;
+  if (n_ids > info.max_context) return say_misuse(args, "the prompt has %lld tokens and the model at most %lld positions: shorten it", n, most);
+  if (n_ctx > info.max_context) return say_misuse(args, "--ctx: %lld positions exceed the model's %lld", (long long)n_ctx, most);
+  if (n_ids > n_ctx) {
+    return say_misuse(args, "the prompt has %lld tokens and the context %lld positions: raise --ctx", n, (long long)n_ctx);
+  }
+  for (int64_t i = 0; i < n_ids; i++) {
+    if (ids[i] >= 0 && ids[i] < info.unpadded_vocab) continue;
+    return say_misuse(args, "token %lld of the prompt is %d, and the model has ids 0 to %d%s", (long long)i, (int)ids[i],
+                      info.unpadded_vocab - 1, args->v[OPT_IDS].set ? "" : ": this tokenizer is not the model's");
+  }
+  return CLI_EXIT_OK;
+}
+
 int eval_chunked(ij_session *session, const int32_t *ids, int64_t n, const char *what) {
   enum { CHUNK = 512 }; /* one batch of the library by default: large enough for full speed, short enough for Ctrl-C */
   ij_err err = {0};

@@ -88,6 +88,7 @@ static ij_status check_no_gap(const ij_tok *t, const char *where, ij_err *err) {
 }
 
 ij_status ij__tok_read_ranks(ij_tok *t, const char *bytes, size_t n, const char *where, ij_err *err) {
+  if (n == 0) return ij__fail(err, IJ_E_FORMAT, where, "expected a tokenizer, found nothing (the file is empty)");
   rank_reader r = {.t = t, .path = where};
   for (unsigned c = 0; c < 256; c++) r.base64[c] = (uint8_t)base64_value((unsigned char)c);
   r.scratch = ij__alloc(n);
