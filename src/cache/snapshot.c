@@ -131,8 +131,11 @@ static ij_status check_head(const ij_state *s, const ij_snapshot_extra *extra, c
   if (h->magic_version >> 32 != VERSION) {
     return ij__fail(err, IJ_E_UNSUPPORTED, where, "it has version %u; this program reads version %u", (unsigned)(h->magic_version >> 32), VERSION);
   }
-  if (h->fingerprint != extra->fingerprint || h->n_layer != (uint64_t)s->spec.n_layer || h->n_tap != (uint64_t)s->spec.n_tap ||
-      h->n_vocab != (uint64_t)extra->n_vocab) {
+  if (h->fingerprint == extra->fingerprint && (h->n_layer != (uint64_t)s->spec.n_layer || h->n_tap != (uint64_t)s->spec.n_tap ||
+                                               h->n_vocab != (uint64_t)extra->n_vocab)) {
+    return ij__fail(err, IJ_E_FORMAT, where, "its header is damaged: the numbers of layers or ids contradict the fingerprint");
+  }
+  if (h->fingerprint != extra->fingerprint) {
     return ij__fail(err, IJ_E_FORMAT, where, "it comes from a model of another architecture (fingerprint %016llx, this model has %016llx)",
                     (unsigned long long)h->fingerprint, (unsigned long long)extra->fingerprint);
   }
