@@ -77,8 +77,8 @@ ij_status ij_session_open(ij_session **out, ij_model *model, const ij_session_op
   atomic_fetch_add(&model->n_sessions, 1);
   s->model = model;
   s->options = o;
-  status = open_buffers(s, err);
-  if (status == IJ_OK) status = open_state(s, err);
+  status = open_state(s, err); /* first: the caches are nearly all of it, and are refused with what is needed and what there is */
+  if (status == IJ_OK) status = open_buffers(s, err);
   if (status == IJ_OK) {
     pthread_mutex_lock(&model->step_lock);
     status = ij__net_reserve(&model->net, o.n_ctx, err);
