@@ -169,7 +169,9 @@ int check_fit(const cli_args *args, const ij_model *model, const int32_t *ids, i
   ij_model_info info;
   ij_model_get_info(model, &info);
   long long n = (long long)n_ids, most = (long long)info.max_context;
-  if (n_ids > info.max_context) return say_misuse(args, "the prompt has %lld tokens and the model at most %lld positions: shorten it", n, most);
+  if (n_ids > info.max_context) {
+    return say_misuse(args, "the prompt has %lld tokens and the model at most %lld positions: shorten it", n, most);
+  }
   if (n_ctx > info.max_context) return say_misuse(args, "--ctx: %lld positions exceed the model's %lld", (long long)n_ctx, most);
   if (n_ids > n_ctx) {
     return say_misuse(args, "the prompt has %lld tokens and the context %lld positions: raise --ctx", n, (long long)n_ctx);
