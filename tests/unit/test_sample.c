@@ -268,10 +268,13 @@ static void overflow_is_an_error(void) {
 /* ------------------------------------------------------------------------------------------------------ log-probabilities */
 
 static double exact_logprob(int32_t id) {
-  double max = -INFINITY, sum = 0;
-  for (int i = 0; i < N; i++) max = fmax(max, (double)s->logits[i]);
-  for (int i = 0; i < N; i++) sum += exp((double)s->logits[i] - max);
-  return (double)s->logits[id] - max - log(sum);
+  double sum = 0;
+  float max = s->logits[0]; /* not fmax of doubles: gcc 12 for arm64 ends with an internal error there */
+  for (int i = 1; i < N; i++) {
+    if (s->logits[i] > max) max = s->logits[i];
+  }
+  for (int i = 0; i < N; i++) sum += exp((double)s->logits[i] - (double)max);
+  return (double)s->logits[id] - (double)max - log(sum);
 }
 
 static void logprobs_are_those_of_the_raw_logits(void) {
