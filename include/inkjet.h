@@ -253,7 +253,8 @@ IJ_API ij_status ij_generate(ij_session *session, int64_t n, const ij_sample_opt
 
 /* ------------------------------------------------------------------------------------------------------------- machine */
 
-/* What this machine gives, measured now with the model's threads and kernel level: the denominators of `inkjet bench`. */
+/* What this machine gives, measured now with the model's threads and kernel level: the denominators of `inkjet bench`. Means over about
+ * `seconds` in all, not less than one read of 256 MB. The first call takes 1 GB of memory to read, which the model keeps until it closes. */
 typedef struct ij_machine {
   double read_bytes_per_s;   /* streaming reads over memory much larger than the caches */
   double fma_per_s;          /* float32 multiply-adds in registers */

@@ -29,6 +29,8 @@ struct ij_model {
   pthread_mutex_t step_lock;
   bool has_lock;
   ij_tokenizer *tokenizer;
+  char *measure_memory;      /* what measurements read; from the first one on, under step_lock */
+  size_t measure_at;         /* where the next read begins */
   ij_model_info info;
   _Atomic int n_sessions;    /* open; closing the model with any is an assert */
 };
@@ -51,6 +53,9 @@ struct ij_session {
 
 /* Fills the state spec of a session; layers: room for n_layer. */
 void ij__session_spec(const ij_model *model, const ij_session_options *options, ij_layer_spec *layers, ij_state_spec *spec);
+
+/* Gives back what measurements have kept. */
+void ij__measure_free(ij_model *model);
 
 /* True for placeholders of media in the family's special range: never sampled. */
 bool ij__is_media_placeholder(const ij_config *config, int32_t id);

@@ -114,6 +114,7 @@ void ij_model_close(ij_model **model) {
   ij_model *m = *model;
   assert(atomic_load(&m->n_sessions) == 0);
   ij_tokenizer_close(&m->tokenizer);
+  ij__measure_free(m);
   ij__net_close(&m->net);
   ij__pool_close(&m->pool);
   ij__weights_free(&m->weights);

@@ -17,6 +17,7 @@
 
 enum { N_OPENS = 3, PIECE = 512 };
 #define MEASURE_SECONDS 0.25
+#define BRIEF_SECONDS 0.01   /* between two tokens: one read of 256 MB */
 
 typedef struct bench {
   const ij_bench_options *o;
@@ -167,25 +168,28 @@ static ij_status fill(const bench *b, ij_session *session, int64_t until, ij_err
   return IJ_OK;
 }
 
-/* Greedy decode of n_gen tokens; the samples go to slot `i` of the three arrays. */
+/* Greedy decode of n_gen tokens; the samples go to slot `i` of the three arrays. After every token the machine is looked at briefly: on a
+ * shared machine the bandwidth of a second ago says little. */
 static ij_status decode_once(bench *b, ij_session *session, int i, double *speed, double *share_weights, double *share, ij_err *err) {
   const int64_t n = b->o->n_gen;
   double middle = (double)ij_session_pos(session) + (double)(n - 1) / 2;
   double weights = (double)b->r->info.active_bytes, kv = kv_bytes_at(b, middle);
-  ij_machine after;
   ij_status s = IJ_OK;
-  double start = ij__os_seconds();
+  double seconds = 0, seconds_per_byte = 0;
   for (int64_t k = 0; k < n && s == IJ_OK; k++) {
     ij_choice choice;
+    ij_machine now;
     s = step_progress(b, (double)k / (double)n, err);
+    double start = ij__os_seconds();
     if (s == IJ_OK) s = ij_session_sample(session, NULL, &choice, err);
     if (s == IJ_OK) s = ij_session_eval(session, &choice.id, 1, err);
+    seconds += ij__os_seconds() - start;
+    if (s == IJ_OK) s = ij_measure_machine(b->model, BRIEF_SECONDS, &now, err);
+    if (s == IJ_OK) seconds_per_byte += 1 / now.read_bytes_per_s;
   }
-  double seconds = ij__os_seconds() - start;
-  if (s == IJ_OK) s = look_at_machine(b, &after, err);
+  if (s == IJ_OK) s = look_at_machine(b, &b->before, err);
   if (s != IJ_OK) return s;
-  double read = (b->before.read_bytes_per_s + after.read_bytes_per_s) / 2;
-  b->before = after;
+  double read = (double)n / seconds_per_byte;
   speed[i] = (double)n / seconds;
   share_weights[i] = speed[i] * weights / read;
   share[i] = speed[i] * (weights + kv) / read;
