@@ -1,7 +1,8 @@
 /* forward.c: THE main path. A batch of token rows goes through the network from top to bottom.
  *
- * Rows of different sessions share every matrix product; only the short convolutions and attention look at a row's own past. No
- * result of a row depends on which other rows are in the batch: that is what makes chunking, batching and rollback exact.
+ * Rows of different sessions share every matrix product but the head, which runs once per session; only the short convolutions and
+ * attention look at a row's own past. No result of a row depends on which other rows are in the batch: that is what makes chunking,
+ * batching and rollback exact.
  */
 #include <string.h>
 
