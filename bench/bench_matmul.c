@@ -115,7 +115,7 @@ static void measure_memory(const ij_kernels *k, shape s, int rounds) {
     double t = ij__os_seconds();
     ij__pool_run(pool, SLICE >> 18, 1, run_read, &w);
     limit[i] = SLICE / (ij__os_seconds() - t);
-    w.m = (ij_matmul){weights + slice++ % n_slice * SLICE, row_bytes * s.interleave, x, s.k, y, s.rows, s.n, s.k, NULL, 0};
+    w.m = (ij_matmul){.w = weights + slice++ % n_slice * SLICE, .w_stride = row_bytes * s.interleave, .x = x, .ldx = s.k, .y = y, .ldy = s.rows, .n = s.n, .k = s.k};
     if (i < rounds) speed[i] = (double)(s.rows * row_bytes) / timed_matmul(&w);
   }
   print_result(k, &s, speed, limit, rounds, "GB/s  ", "reading");
@@ -140,7 +140,7 @@ static void measure_compute(const ij_kernels *k, shape s, int rounds) {
   int64_t n_slice = (int64_t)(n_bytes / SLICE);
   for (int i = 0; i <= rounds; i++) {
     limit[i] = timed_peak(&w);
-    w.m = (ij_matmul){weights + i % n_slice * SLICE, row_stride, x, s.k, y, s.rows, s.n, s.k, NULL, 0};
+    w.m = (ij_matmul){.w = weights + i % n_slice * SLICE, .w_stride = row_stride, .x = x, .ldx = s.k, .y = y, .ldy = s.rows, .n = s.n, .k = s.k};
     if (i < rounds) speed[i] = fma * (double)w.repeat / timed_matmul(&w);
   }
   print_result(k, &s, speed, limit, rounds, "Gfma/s", "peak");

@@ -48,9 +48,15 @@ void ij__experts_close(ij_experts **home) {
   *home = NULL;
 }
 
-static ij_weight expert_view(const ij_weight *first, int64_t stride, int expert) {
-  ij_weight w = *first;
-  w.data = (const char *)first->data + stride * expert;
+static ij_weight expert_view(const ij_bank_part *part, int expert) {
+  ij_weight w = part->first;
+  w.data = (const char *)w.data + part->stride * expert;
+  if (w.scales) w.scales = (const char *)w.scales + part->side_stride * expert;
+  if (w.biases) w.biases = (const char *)w.biases + part->side_stride * expert;
+  if (part->factors) {
+    w.factor = (w.has_factor ? w.factor : 1) * part->factors[expert];
+    w.has_factor = true;
+  }
   return w;
 }
 
@@ -66,7 +72,7 @@ static void mark(ij_experts *home, int layer, int expert, bool leased) {
 }
 
 int ij__experts_acquire(ij_experts *home, int layer, const int *ids, int n, ij_expert_lease *leases) {
-  if (layer < 0 || layer >= home->n_layer || n < 1 || !home->banks[layer].gate.data) return IJ_E_ARGUMENT;
+  if (layer < 0 || layer >= home->n_layer || n < 1 || !home->banks[layer].gate.first.data) return IJ_E_ARGUMENT;
   for (int i = 0; i < n; i++) {
     if (ids[i] < 0 || ids[i] >= home->n_expert || (i > 0 && ids[i] <= ids[i - 1])) return IJ_E_ARGUMENT;
   }
@@ -76,9 +82,9 @@ int ij__experts_acquire(ij_experts *home, int layer, const int *ids, int n, ij_e
     leases[i] = (ij_expert_lease){
         .layer = layer,
         .expert = ids[i],
-        .gate = expert_view(&bank->gate, bank->gate_stride, ids[i]),
-        .up = expert_view(&bank->up, bank->up_stride, ids[i]),
-        .down = expert_view(&bank->down, bank->down_stride, ids[i]),
+        .gate = expert_view(&bank->gate, ids[i]),
+        .up = expert_view(&bank->up, ids[i]),
+        .down = expert_view(&bank->down, ids[i]),
     };
   }
   home->n_live += n;

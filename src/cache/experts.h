@@ -22,15 +22,21 @@ typedef struct ij_expert_lease {
   ij_weight gate, up, down;   /* [I, H], [I, H], [H, I] */
 } ij_expert_lease;
 
-/* All experts of one layer: expert e lies `stride` bytes after expert e - 1, for each of the three matrices. */
+/* One of the three matrices for all experts of a layer: that of expert e lies e * stride bytes after that of expert 0, its side arrays
+ * (split types) e * side_stride bytes after theirs. */
+typedef struct ij_bank_part {
+  ij_weight first;
+  int64_t stride, side_stride;
+  const float *factors;       /* [n_expert] multiplied into first.factor, or NULL; borrowed, outlives the home */
+} ij_bank_part;
+
 typedef struct ij_expert_bank {
-  ij_weight gate, up, down;   /* of expert 0 */
-  int64_t gate_stride, up_stride, down_stride;
+  ij_bank_part gate, up, down;
 } ij_expert_bank;
 
 typedef struct ij_experts ij_experts;
 
-/* The mapped home. banks: n_layer entries, copied; entries with gate.data NULL are layers without experts. */
+/* The mapped home. banks: n_layer entries, copied; entries with gate.first.data NULL are layers without experts. */
 ij_status ij__experts_open_mapped(ij_experts **out, const ij_expert_bank *banks, int n_layer, int n_expert, ij_err *err);
 void ij__experts_close(ij_experts **home); /* no lease may be live */
 

@@ -15,9 +15,10 @@ static const struct {
 const char *ij__dtype_name(ij_dtype t) { return dtypes[t].name; }
 int64_t ij__dtype_block_len(ij_dtype t) { return dtypes[t].block_len; }
 int64_t ij__dtype_block_bytes(ij_dtype t) { return dtypes[t].block_bytes; }
+int64_t ij__dtype_row_bytes(ij_dtype t, int64_t cols) { return cols / dtypes[t].block_len * dtypes[t].block_bytes; }
 
 ij_dtype ij__dtype_find(const char *name, size_t len) {
-  for (int t = 0; t < IJ_DTYPE_COUNT; t++) {
+  for (int t = 0; t <= IJ_DTYPE_BOOL; t++) {
     if (strlen(dtypes[t].name) == len && memcmp(dtypes[t].name, name, len) == 0) return (ij_dtype)t;
   }
   return IJ_DTYPE_COUNT;

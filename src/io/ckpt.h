@@ -35,6 +35,9 @@ const char *ij__ckpt_folder(const ij_ckpt *c);
 const char *ij__ckpt_config_path(const ij_ckpt *c);       /* for messages */
 const ij_json_value *ij__ckpt_config(const ij_ckpt *c);   /* config.json; NULL when the checkpoint has none */
 
+struct ij_gguf;
+const struct ij_gguf *ij__ckpt_gguf(const ij_ckpt *c);    /* of a GGUF checkpoint its (first) file's metadata, see io/gguf.h; else NULL */
+
 int ij__ckpt_n_tensors(const ij_ckpt *c);
 const ij_tensor_view *ij__ckpt_tensor(const ij_ckpt *c, int i); /* in order of file, then offset */
 const ij_tensor_view *ij__ckpt_find(const ij_ckpt *c, const char *name); /* NULL when absent */

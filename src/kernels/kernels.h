@@ -22,7 +22,9 @@
 #define IJ_ATTN_BLOCK 64 /* keys per attention block; blocks start at multiples of this position */
 
 /* y[t * ldy + r] = dot16(row r of w, row t of x), r in [r0, r1), t in [0, n). Row r of w begins w_stride * r bytes after w and
- * holds k values of the entry's type, widened exactly to float32. ldx, ldy in floats. */
+ * holds k values of the entry's type. Block and split types are decoded to exactly the float32 value that their format defines
+ * (`decode` below) and then multiplied like any other: a quantized matrix gives the same bits as its decoded float32 copy.
+ * ldx, ldy in floats. Split types read the side arrays as ij_weight describes them; ij_weight.factor is the caller's affair. */
 typedef struct ij_matmul {
   const void *w;
   int64_t w_stride;
@@ -33,7 +35,20 @@ typedef struct ij_matmul {
   int64_t n, k;
   const void *w_next; /* a hint: the rows this worker multiplies next, of the same k and stride, to be fetched meanwhile; or NULL */
   int64_t n_next;
+  const void *scales, *biases; /* split types; row r begins side_stride * r bytes after these */
+  int64_t side_stride;
+  ij_dtype side_dtype;
+  int group;
 } ij_matmul;
+
+/* A stretch of one stored row: n values from value c0 of the row on, both multiples of the type's block length (split types: of the
+ * group; affine types also of 32). Pointers are to the start of the row. */
+typedef struct ij_stretch {
+  const void *row, *scales, *biases;
+  ij_dtype side_dtype;
+  int group;
+  int64_t c0, n;
+} ij_stretch;
 
 /* Floats of scratch that each worker hands to matmul (contents mean nothing before and after). */
 #define IJ_MATMUL_SCRATCH (288 * 1024)
@@ -41,8 +56,11 @@ typedef struct ij_matmul {
 typedef struct ij_kernels {
   ij_level level;
 
-  /* Indexed by ij_dtype; F32, BF16 and F16 are set. n = 1 runs at the speed of memory, large n at that of arithmetic. */
+  /* Indexed by ij_dtype; set for every type a weight can have. n = 1 runs at the speed of memory, large n at that of arithmetic.
+   * Rows of float types are aligned to their type; those of other types need no alignment. */
   void (*matmul[IJ_DTYPE_COUNT])(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
+  /* Stored block or split type -> float32, the values that quant/fmt_*.h defines, same bits at every level. Set for exactly those types. */
+  void (*decode[IJ_DTYPE_COUNT])(float *y, const ij_stretch *s);
   /* Stored type -> float32, exact; a NaN of F16 comes out quiet. F32, BF16, F16. */
   void (*widen[IJ_DTYPE_COUNT])(float *y, const void *x, int64_t n);
   /* float32 -> stored type, round to nearest even (overflow to infinity; NaN stays NaN, quiet). F32, BF16, F16. */

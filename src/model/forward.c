@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "model/gemm.h"
 #include "model/net.h"
 
 typedef struct forward_ctx {
@@ -27,9 +28,8 @@ static void embed_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
   int64_t hidden = net->config->hidden;
   for (int64_t row = i0; row < i1; row++) {
     const ij_batch_item *item = &c->items[net->s.row_item[row]];
-    const char *src = (const char *)e->data + item->ids[net->s.row_at[row]] * e->row_stride;
     float *h = net->s.h + row * hidden;
-    net->kernels->widen[e->dtype](h, src, hidden);
+    ij__weight_row(net, h, e, item->ids[net->s.row_at[row]]);
     net->kernels->rms_norm(h, h, net->weights->embed_norm, net->config->eps, hidden);
   }
 }

@@ -12,4 +12,17 @@
 /* Rows of weights per chunk for a product with n input rows, when n_matrices of w_rows rows run as one group; `many` for large n. */
 int64_t ij__gemm_chunk_rows(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_t n, int64_t n_matrices, int64_t many);
 
+/* What one worker multiplies: y[t * ldy + r] = factor * (row r of w . row t of x). */
+typedef struct ij_product {
+  const float *x;
+  float *y;
+  int64_t ldx, ldy, n;
+  const ij_weight *next; /* first of the rows that this worker multiplies next, of the same type and stride; or NULL */
+  int64_t n_next;
+} ij_product;
+void ij__product_rows(const ij_net *net, const ij_weight *w, const ij_product *p, int64_t r0, int64_t r1, int worker);
+
+/* One row of a matrix as float32, `factor` applied. */
+void ij__weight_row(const ij_net *net, float *y, const ij_weight *w, int64_t row);
+
 #endif

@@ -22,20 +22,17 @@ typedef struct ffn_ctx {
   bool accumulate;
 } ffn_ctx;
 
-static void run_matmul(const ffn_ctx *c, const ij_weight *w, ij_matmul m, int64_t r0, int64_t r1, int worker) {
-  m.w = w->data;
-  m.w_stride = w->row_stride;
-  m.k = w->cols;
-  c->net->kernels->matmul[w->dtype](&m, r0, r1, ij__worker_scratch(c->net, worker));
-}
-
 /* Gate and up rows lie in turns in one matrix: then they are read as one, in the order of memory. */
 static bool in_turns(const ij_ffn *f, ij_weight *both) {
-  int64_t row = f->gate.cols * ij__dtype_block_bytes(f->gate.dtype);
-  if (f->gate.dtype != f->up.dtype || f->gate.row_stride != 2 * row || (const char *)f->up.data != (const char *)f->gate.data + row) return false;
-  *both = f->gate;
-  both->rows = 2 * f->gate.rows;
+  const ij_weight *g = &f->gate, *u = &f->up;
+  int64_t row = ij__dtype_row_bytes(g->dtype, g->cols), side = g->side_stride / 2;
+  if (g->dtype != u->dtype || g->has_factor != u->has_factor || g->factor != u->factor || g->row_stride != 2 * row || (const char *)u->data != (const char *)g->data + row) return false;
+  if (g->scales && (const char *)u->scales != (const char *)g->scales + side) return false;
+  if (g->biases && (const char *)u->biases != (const char *)g->biases + side) return false;
+  *both = *g;
+  both->rows = 2 * g->rows;
   both->row_stride = row;
+  both->side_stride = side;
   return true;
 }
 
@@ -47,15 +44,15 @@ static void ffn_in_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   for (int64_t i = i0; i < i1; i++) {
     const ij_ffn *f = &c->ffns[c->n_ffn - 1 - i / c->n_chunk];
     int64_t r0 = i % c->n_chunk * c->chunk, r1 = IJ_MIN(r0 + c->chunk, c->width), w = c->width;
-    ij_matmul m = {.x = f->x, .ldx = f->ldx, .y = f->gu, .ldy = 2 * w, .n = f->n};
+    ij_product p = {.x = f->x, .y = f->gu, .ldx = f->ldx, .ldy = 2 * w, .n = f->n};
     ij_weight both;
     bool turns = in_turns(f, &both);
     if (turns) {
-      run_matmul(c, &both, m, 2 * r0, 2 * r1, worker);
+      ij__product_rows(c->net, &both, &p, 2 * r0, 2 * r1, worker);
     } else {
-      run_matmul(c, &f->gate, m, r0, r1, worker);
-      m.y = f->gu + w;
-      run_matmul(c, &f->up, m, r0, r1, worker);
+      ij__product_rows(c->net, &f->gate, &p, r0, r1, worker);
+      p.y = f->gu + w;
+      ij__product_rows(c->net, &f->up, &p, r0, r1, worker);
     }
     for (int64_t t = 0; t < f->n; t++) {
       float *act = f->act + t * w + r0;
@@ -80,14 +77,14 @@ static void ffn_out_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
     }
     for (int j = 0; j < c->n_ffn; j++) {
       const ij_ffn *f = &c->ffns[j];
-      ij_weight part = f->down;
-      part.data = (const char *)part.data + r0 * part.row_stride;
-      ij_matmul m = {.x = f->act, .ldx = c->width, .y = tile, .ldy = n, .n = f->n};
-      if (j + 1 < c->n_ffn) {
-        m.w_next = (const char *)c->ffns[j + 1].down.data + r0 * part.row_stride;
-        m.n_next = n;
+      ij_weight part = ij__weight_from(f->down, r0), ahead;
+      ij_product p = {.x = f->act, .y = tile, .ldx = c->width, .ldy = n, .n = f->n};
+      if (j + 1 < c->n_ffn && c->ffns[j + 1].down.dtype == part.dtype && c->ffns[j + 1].down.row_stride == part.row_stride) {
+        ahead = ij__weight_from(c->ffns[j + 1].down, r0);
+        p.next = &ahead;
+        p.n_next = n;
       }
-      run_matmul(c, &part, m, 0, n, worker);
+      ij__product_rows(c->net, &part, &p, 0, n, worker);
       for (int64_t t = 0; t < f->n; t++) {
         int64_t row = f->rows ? f->rows[t] : t;
         c->net->kernels->axpy(c->y + row * c->hidden + r0, f->weight[t], tile + t * n, n);
@@ -110,7 +107,7 @@ static void gather_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
 
 /* Chunk of w_rows rows, each of which takes `per_row` rows of a matrix like w. */
 static int64_t ffn_chunk(const ffn_ctx *c, int64_t w_rows, const ij_weight *w, int64_t per_row, int64_t n_matrices) {
-  int64_t n_max = 0, row_bytes = per_row * w->cols * ij__dtype_block_bytes(w->dtype);
+  int64_t n_max = 0, row_bytes = per_row * ij__dtype_row_bytes(w->dtype, w->cols);
   for (int j = 0; j < c->n_ffn; j++) n_max = IJ_MAX(n_max, c->ffns[j].n);
   return ij__gemm_chunk_rows(c->net, w_rows, row_bytes, n_max, n_matrices, IJ_CHUNK_COLUMNS_MANY);
 }

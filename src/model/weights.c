@@ -102,7 +102,7 @@ static const float *bind_bank(binder *b, int layer, int extent, int ld) {
 /* Rows first, first + step, ... of a matrix of `cols` columns that starts at `data`. */
 static ij_weight rows_of(const ij_tensor_view *t, int64_t first_row, int64_t step, int64_t rows, int64_t cols) {
   int64_t row_bytes = cols * ij__dtype_block_bytes(t->dtype);
-  return (ij_weight){(const char *)t->data + first_row * row_bytes, t->dtype, rows, cols, step * row_bytes};
+  return (ij_weight){.data = (const char *)t->data + first_row * row_bytes, .dtype = t->dtype, .rows = rows, .cols = cols, .row_stride = step * row_bytes};
 }
 
 static ij_weight bind_matrix(binder *b, ij_tensor_id id, int layer) {
@@ -123,7 +123,9 @@ static ij_expert_bank bank_of(const ij_tensor_view *w13, const ij_tensor_view *w
   ij_mlp first = mlp_of(w13, w2, 0, width, hidden);
   int64_t w13_stride = 2 * width * hidden * ij__dtype_block_bytes(w13->dtype);
   int64_t w2_stride = hidden * width * ij__dtype_block_bytes(w2->dtype);
-  return (ij_expert_bank){first.gate, first.up, first.down, w13_stride, w13_stride, w2_stride};
+  return (ij_expert_bank){.gate = {.first = first.gate, .stride = w13_stride},
+                          .up = {.first = first.up, .stride = w13_stride},
+                          .down = {.first = first.down, .stride = w2_stride}};
 }
 
 /* ------------------------------------------------------------------------------------------------------------ layers */

@@ -488,8 +488,8 @@ static void counts_of_the_releases(void) {
 
 static void leases(void) {
   static const float data[3 * 4];
-  ij_weight w = {data, IJ_DTYPE_F32, 1, 2, 8};
-  ij_expert_bank banks[2] = {{w, w, w, 16, 16, 16}, {{0}, {0}, {0}, 0, 0, 0}};
+  ij_weight w = {.data = data, .dtype = IJ_DTYPE_F32, .rows = 1, .cols = 2, .row_stride = 8};
+  ij_expert_bank banks[2] = {{.gate = {w, 16, 0, NULL}, .up = {w, 16, 0, NULL}, .down = {w, 16, 0, NULL}}};
   ij_experts *home;
   ij_expert_lease got[3];
   ij_err err;
