@@ -1,0 +1,92 @@
+/* fmt_k.h: the 256-value blocks Q2_K to Q6_K of GGUF, bytes to float32. Groups of 16 or 32 values have their own small scales.
+ *
+ * Products are exact; fmt_basic.h says why.
+ */
+#ifndef IJ_QUANT_FMT_K_H
+#define IJ_QUANT_FMT_K_H
+
+#include "quant/fmt_float.h"
+
+/* 16 bytes: scale (low nibble) and offset (high) of each 16 values; 64 bytes of 2-bit codes; f16 d, f16 dmin.
+ * Within each half of 128 values, code j * 32 + i lies in bits 2j of byte i of the half's 32. y = d * scale * code - dmin * offset */
+static inline void ij__fmt_q2_k(float *y, const void *block) {
+  const uint8_t *scales = block, *codes = scales + 16;
+  float d = ij__fmt_f16(scales + 80), dmin = ij__fmt_f16(scales + 82);
+  for (int i = 0; i < 256; i++) {
+    int s = scales[i / 16], code = codes[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
+    y[i] = d * (float)(s & 0x0f) * (float)code - dmin * (float)(s >> 4);
+  }
+}
+
+/* Scale g of the 16 in Q3_K's 12 bytes, -32 to 31: low nibbles of bytes 0 to 7, then the high ones; two bits above them in bytes 8 to 11. */
+static inline int ij__fmt_q3_k_scale(const uint8_t *s, int g) {
+  int low = g < 8 ? s[g] & 0x0f : s[g - 8] >> 4;
+  return (low | (s[8 + g % 4] >> (g / 4 * 2) & 3) << 4) - 32;
+}
+
+/* 32 bytes of third bits, value i in bit i / 32 of byte i % 32, inverted: clear means minus 4; 64 bytes of 2-bit codes as in Q2_K;
+ * 12 bytes of scales; f16 d. y = d * scale * code */
+static inline void ij__fmt_q3_k(float *y, const void *block) {
+  const uint8_t *high = block, *codes = high + 32, *scales = high + 96;
+  float d = ij__fmt_f16(high + 108);
+  for (int i = 0; i < 256; i++) {
+    int code = codes[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
+    if (!(high[i % 32] >> (i / 32) & 1)) code -= 4;
+    y[i] = d * (float)ij__fmt_q3_k_scale(scales, i / 16) * (float)code;
+  }
+}
+
+/* Scale and offset g of the 8 in the 12 bytes of Q4_K and Q5_K, 0 to 63. */
+static inline void ij__fmt_q4_k_scale(const uint8_t *s, int g, int *scale, int *offset) {
+  if (g < 4) {
+    *scale = s[g] & 0x3f;
+    *offset = s[g + 4] & 0x3f;
+  } else {
+    *scale = (s[g + 4] & 0x0f) | (s[g - 4] >> 6) << 4;
+    *offset = s[g + 4] >> 4 | (s[g] >> 6) << 4;
+  }
+}
+
+/* f16 d, f16 dmin, 12 bytes of scales and offsets per 32 values, 128 bytes of nibbles: 32 bytes hold 32 values in their low
+ * nibbles and the next 32 in their high ones. y = d * scale * code - dmin * offset */
+static inline void ij__fmt_q4_k(float *y, const void *block) {
+  const uint8_t *b = block;
+  float d = ij__fmt_f16(b), dmin = ij__fmt_f16(b + 2);
+  for (int g = 0; g < 8; g++) {
+    int scale, offset;
+    ij__fmt_q4_k_scale(b + 4, g, &scale, &offset);
+    float ds = d * (float)scale, dm = dmin * (float)offset;
+    const uint8_t *codes = b + 16 + g / 2 * 32;
+    for (int i = 0; i < 32; i++) y[g * 32 + i] = ds * (float)(codes[i] >> (g % 2 * 4) & 0x0f) - dm;
+  }
+}
+
+/* As Q4_K with 32 bytes of fifth bits before the nibbles, value i in bit i / 32 of byte i % 32. */
+static inline void ij__fmt_q5_k(float *y, const void *block) {
+  const uint8_t *b = block, *high = b + 16;
+  float d = ij__fmt_f16(b), dmin = ij__fmt_f16(b + 2);
+  for (int g = 0; g < 8; g++) {
+    int scale, offset;
+    ij__fmt_q4_k_scale(b + 4, g, &scale, &offset);
+    float ds = d * (float)scale, dm = dmin * (float)offset;
+    const uint8_t *codes = b + 48 + g / 2 * 32;
+    for (int i = 0; i < 32; i++) {
+      int code = (codes[i] >> (g % 2 * 4) & 0x0f) | (high[i] >> g & 1) << 4;
+      y[g * 32 + i] = ds * (float)code - dm;
+    }
+  }
+}
+
+/* 128 bytes of low nibbles: within each half of 128 values, 64 bytes hold 64 values in their low nibbles and 64 in their high ones;
+ * 64 bytes of bits 4 and 5, placed as the codes of Q2_K; 16 signed byte scales, one per 16 values; f16 d. y = d * scale * (code - 32) */
+static inline void ij__fmt_q6_k(float *y, const void *block) {
+  const uint8_t *low = block, *high = low + 128, *scales = low + 192;
+  float d = ij__fmt_f16(low + 208);
+  for (int i = 0; i < 256; i++) {
+    int code = low[i / 128 * 64 + i % 64] >> (i % 128 / 64 * 4) & 0x0f;
+    code |= (high[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3) << 4;
+    y[i] = d * (float)(int8_t)scales[i / 16] * (float)(code - 32);
+  }
+}
+
+#endif
