@@ -1,8 +1,7 @@
 /* forward.c: THE main path. A batch of token rows goes through the network from top to bottom.
  *
- * Rows of different sessions share every matrix product but the head, which runs once per session; only the short convolutions and
- * attention look at a row's own past. No result of a row depends on which other rows are in the batch: that is what makes chunking,
- * batching and rollback exact.
+ * Rows of different sessions share every pass over the weights; only the short convolutions and attention look at a row's own
+ * past. No result of a row depends on which other rows are in the batch: that is what makes chunking, batching and rollback exact.
  */
 #include <string.h>
 
@@ -17,6 +16,7 @@ typedef struct forward_ctx {
   const float *gain;
   const float *in;
   float *out;
+  int64_t chunk; /* of the head */
 } forward_ctx;
 
 /* h[row] = RMSNorm(embed[id]) */
@@ -90,8 +90,8 @@ static ij_status decoder_layer(forward_ctx *c, int layer, int64_t n_row) {
   return IJ_OK;
 }
 
-/* head_in[i] = RMSNorm(h[row]; norm) / mup for the rows whose logits are wanted, gathered. */
-static void gather_head_rows(forward_ctx *c) {
+/* head_in[i] = RMSNorm(h[row]; norm) / mup for the rows whose logits are wanted, gathered; returns their number. */
+static int64_t gather_head_rows(forward_ctx *c) {
   const ij_net *net = c->net;
   int64_t hidden = net->config->hidden, n = 0;
   float inv_mup = 1.0f / net->config->logit_divisor;
@@ -104,27 +104,50 @@ static void gather_head_rows(forward_ctx *c) {
       net->kernels->scale(x, x, inv_mup, hidden);
     }
   }
+  return n;
+}
+
+/* One chunk of unembedding rows for all items, one after the other: the chunk is read from memory once for all of them. */
+static void head_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
+  const forward_ctx *c = ctx;
+  const ij_net *net = c->net;
+  int64_t hidden = net->config->hidden, n_vocab = net->config->unpadded_vocab;
+  for (int64_t i = i0; i < i1; i++) {
+    int64_t r0 = i * c->chunk, r1 = IJ_MIN(r0 + c->chunk, n_vocab);
+    int64_t next = r0 + ij__pool_threads(net->pool) * c->chunk; /* most likely this worker's next chunk */
+    ij_weight ahead = ij__weight_from(net->weights->unembed, IJ_MIN(next, n_vocab));
+    const float *x = net->s.head_in;
+    for (int j = 0; j < c->n_items; j++) {
+      const ij_batch_item *item = &c->items[j];
+      if (!item->logits_all && !item->logits_last) continue;
+      ij_product p = {.x = x, .ldx = hidden, .ldy = n_vocab, .n = item->logits_all ? item->n : 1};
+      p.y = item->logits_all ? item->logits_all : item->logits_last;
+      if (next < n_vocab && j == c->n_items - 1) {
+        p.next = &ahead;
+        p.n_next = IJ_MIN(c->chunk, n_vocab - next);
+      }
+      ij__product_rows(net, &net->weights->unembed, &p, r0, r1, worker);
+      x += p.n * hidden;
+    }
+  }
 }
 
 /* logits = head_in * unembed^T over the ids that exist; padding rows are never computed. */
 static void head(forward_ctx *c) {
   ij_net *net = c->net;
-  ij_weight w = net->weights->unembed;
-  w.rows = net->config->unpadded_vocab;
-  int64_t hidden = net->config->hidden;
-  gather_head_rows(c);
-  const float *x = net->s.head_in;
+  const ij_weight *w = &net->weights->unembed;
+  int64_t n_vocab = net->config->unpadded_vocab, n_row = gather_head_rows(c);
+  if (n_row == 0) return;
+  c->chunk = ij__gemm_chunk_rows(net, n_vocab, ij__dtype_row_bytes(w->dtype, w->cols), n_row, 1, IJ_CHUNK_ROWS_MANY);
+  ij__pool_run(net->pool, ij__div_up(n_vocab, c->chunk), 1, head_chunks, c);
   for (int i = 0; i < c->n_items; i++) {
     ij_batch_item *item = &c->items[i];
     if (!item->logits_all && !item->logits_last) continue;
     int64_t n = item->logits_all ? item->n : 1;
-    float *y = item->logits_all ? item->logits_all : item->logits_last;
-    ij_gemm g = {.w = &w, .x = x, .ldx = hidden, .y = y, .ldy = w.rows, .n = n};
-    ij__gemm_run(net, &g, 1);
-    x += n * hidden;
-    const float *last = y + (n - 1) * w.rows;
-    if (item->logits_last && last != item->logits_last) memcpy(item->logits_last, last, (size_t)w.rows * sizeof(float));
-    if (item->status == IJ_OK && !net->kernels->all_finite(y, n * w.rows)) {
+    const float *y = item->logits_all ? item->logits_all : item->logits_last;
+    const float *last = y + (n - 1) * n_vocab;
+    if (item->logits_last && last != item->logits_last) memcpy(item->logits_last, last, (size_t)n_vocab * sizeof(float));
+    if (item->status == IJ_OK && !net->kernels->all_finite(y, n * n_vocab)) {
       item->status = IJ_E_NUMERIC;
       item->bad_point = net->config->n_layer + 1;
     }
