@@ -38,6 +38,7 @@ static void fill(ij_kernels *k, ij_level level) {
   ij__math_fill_ref(k);
   ij__attn_fill_ref(k);
   ij__matmul_fill_ref(k);
+  ij__decode_fill_ref(k);
   fill_level(k, level);
   k->level = level;
 }

@@ -11,6 +11,7 @@ void ij__elem_fill_ref(ij_kernels *k);
 void ij__math_fill_ref(ij_kernels *k);
 void ij__attn_fill_ref(ij_kernels *k);
 void ij__matmul_fill_ref(ij_kernels *k);
+void ij__decode_fill_ref(ij_kernels *k);
 
 void ij__elem_fill_avx2(ij_kernels *k);
 void ij__attn_fill_avx2(ij_kernels *k);
