@@ -1,5 +1,5 @@
-/* ckpt.c: see ckpt.h. Files are found (index, or all in the folder), mapped and parsed one by one, then joined into one list of
- * tensors and one list sorted by name. Look-up is a binary search: names come from files, and a search cannot be made slow by
+/* ckpt.c: see ckpt.h. Files are found (index, all in the folder, parts of a GGUF model), mapped and parsed one by one, then joined into
+ * one list of tensors and one list sorted by name. Look-up is a binary search: names come from files, and a search cannot be made slow by
  * names that were chosen to collide. */
 #include "io/ckpt.h"
 
@@ -9,29 +9,13 @@
 #include "core/alloc.h"
 #include "core/os.h"
 #include "core/str.h"
-#include "io/safetensors.h"
+#include "io/ckpt_int.h"
 
 #define MAX_CONFIG ((size_t)16 << 20)
 #define MAX_INDEX ((size_t)64 << 20)
 #define INDEX_NAME "model.safetensors.index.json"
 #define SUFFIX ".safetensors"
-#define NAME_ROOM 140 /* bytes of a name that a message shows */
-
-typedef struct ckpt_file {
-  char *path;
-  ij_file_map map;
-  ij_safetensors st; /* st.tensors moves into the checkpoint's own list; st.names stays */
-} ckpt_file;
-
-struct ij_ckpt {
-  char *folder, *config_path;
-  ij_json *config;
-  ckpt_file *files;
-  int n_files;
-  ij_tensor_view *tensors;
-  const ij_tensor_view **by_name;
-  int n_tensors;
-};
+#define NAME_ROOM IJ_CKPT_NAME_ROOM
 
 /* One line of an index's weight_map; both strings belong to the parsed index. */
 typedef struct index_entry {
@@ -45,7 +29,7 @@ typedef struct shard_index {
   size_t n;
 } shard_index;
 
-static ij_status report(const ij_findings *f, ij_status code, const char *where, ij_err *err) {
+ij_status ij__ckpt_report(const ij_findings *f, ij_status code, const char *where, ij_err *err) {
   if (f->n == 0) return IJ_OK;
   if (f->n == 1) return ij__fail(err, code, where, "%s", f->text);
   if (f->n > f->n_shown) return ij__fail(err, code, where, "%d findings: %s; and %d more", f->n, f->text, f->n - f->n_shown);
@@ -109,7 +93,7 @@ static ij_status read_weight_map(shard_index *x, ij_err *err) {
     if (!ij__json_get_string(v, &e->file, &n)) e->file = ""; /* reported above; only the sort below would see it */
   }
   if (f.n == 0) qsort(x->entries, x->n, sizeof *x->entries, compare_entries);
-  return report(&f, IJ_E_FORMAT, x->path, err);
+  return ij__ckpt_report(&f, IJ_E_FORMAT, x->path, err);
 }
 
 static void close_index(shard_index *x) {
@@ -162,7 +146,7 @@ static ij_status list_by_index(ij_ckpt *c, const shard_index *x, ij_err *err) {
     show(shown, name);
     ij__findings_add(&f, "%s is named by " INDEX_NAME " but is not in the folder; download it", shown);
   }
-  return s == IJ_OK ? report(&f, IJ_E_IO, c->folder, err) : s;
+  return s == IJ_OK ? ij__ckpt_report(&f, IJ_E_IO, c->folder, err) : s;
 }
 
 /* Files whose name begins with a dot are left out: some systems put their own notes there. */
@@ -187,7 +171,7 @@ static ij_status list_one(ij_ckpt *c, const char *path, ij_err *err) {
 
 /* --- the files */
 
-static ij_status open_file(ckpt_file *f, ij_err *err) {
+static ij_status open_file(ij_ckpt_file *f, ij_err *err) {
   ij_status s = ij__os_map_file(f->path, &f->map, err);
   return s == IJ_OK ? ij__safetensors_parse(&f->st, f->map.data, f->map.n_bytes, f->path, err) : s;
 }
@@ -201,17 +185,20 @@ static int compare_names(const void *a, const void *b) {
 /* All tensors in one array, and pointers to them in order of name. */
 static ij_status join_tensors(ij_ckpt *c, ij_err *err) {
   size_t n = 0, at = 0;
-  for (int i = 0; i < c->n_files; i++) n += c->files[i].st.n;
+  for (int i = 0; i < c->n_files; i++) n += c->is_gguf ? c->files[i].gguf.n_tensors : c->files[i].st.n;
   if (n > INT32_MAX) return ij__fail(err, IJ_E_UNSUPPORTED, c->folder, "%zu tensors; at most %d are accepted", n, INT32_MAX);
   c->tensors = ij__alloc_array(n, sizeof *c->tensors);
   c->by_name = ij__alloc_array(n, sizeof *c->by_name);
   if (!c->tensors || !c->by_name) return ij__fail_nomem(err, c->folder, n * sizeof *c->tensors);
   for (int i = 0; i < c->n_files; i++) {
-    ij_safetensors *st = &c->files[i].st;
-    if (st->n) memcpy(c->tensors + at, st->tensors, st->n * sizeof *st->tensors);
-    at += st->n;
-    ij__free(st->tensors);
-    st->tensors = NULL;
+    ij_ckpt_file *f = &c->files[i];
+    ij_tensor_view **list = c->is_gguf ? &f->gguf.tensors : &f->st.tensors;
+    size_t *n_list = c->is_gguf ? &f->gguf.n_tensors : &f->st.n;
+    if (*n_list) memcpy(c->tensors + at, *list, *n_list * sizeof **list);
+    at += *n_list;
+    ij__free(*list);
+    *list = NULL;
+    *n_list = 0;
   }
   c->n_tensors = (int)n;
   for (size_t i = 0; i < n; i++) c->by_name[i] = &c->tensors[i];
@@ -232,7 +219,7 @@ static ij_status check_unique(const ij_ckpt *c, ij_err *err) {
   }
   if (f.n == 0) return IJ_OK;
   ij__findings_add(&f, "files of two checkpoints in one folder? Keep one, or name one file");
-  return report(&f, IJ_E_FORMAT, c->folder, err);
+  return ij__ckpt_report(&f, IJ_E_FORMAT, c->folder, err);
 }
 
 /* Both ways, as one merge: every line of the index is a tensor in its file, every tensor of a shard has its line. Tensors are
@@ -261,7 +248,7 @@ static ij_status check_index(const ij_ckpt *c, shard_index *x, ij_err *err) {
     i += order <= 0;
     k += order >= 0;
   }
-  return report(&f, IJ_E_FORMAT, x->path, err);
+  return ij__ckpt_report(&f, IJ_E_FORMAT, x->path, err);
 }
 
 /* --- opening */
@@ -295,18 +282,36 @@ static ij_status open_files(ij_ckpt *c, shard_index *x, ij_err *err) {
   return s;
 }
 
-static ij_status open_ckpt(ij_ckpt *c, const char *path, ij_err *err) {
-  bool is_dir = ij__os_is_dir(path);
-  if (!is_dir && ij__os_is_file(path) && !ij__str_ends_with(path, SUFFIX))
-    return ij__fail(err, IJ_E_UNSUPPORTED, path, "expected a folder or a %s file", SUFFIX);
+static ij_status open_safetensors(ij_ckpt *c, const char *path, bool is_dir, ij_err *err) {
   shard_index x = {0};
-  ij_status s = set_folder(c, path, is_dir, err);
-  if (s == IJ_OK && is_dir) s = open_index(&x, c->folder, err);
+  ij_status s = is_dir ? open_index(&x, c->folder, err) : IJ_OK;
   if (s == IJ_OK) s = !is_dir ? list_one(c, path, err) : x.path ? list_by_index(c, &x, err) : list_by_folder(c, err);
   if (s == IJ_OK) s = open_config(c, err);
   if (s == IJ_OK) s = open_files(c, &x, err);
   close_index(&x);
   return s;
+}
+
+/* The configuration of a GGUF model lies in its first part; a config.json beside it is left alone. */
+static ij_status open_gguf(ij_ckpt *c, const char *path, ij_err *err) {
+  c->is_gguf = true;
+  ij_status s = ij__ckpt_open_gguf(c, path, err);
+  if (s != IJ_OK) return s;
+  c->config_path = ij__strdup(c->files[0].path);
+  if (!c->config_path) return ij__fail_nomem(err, c->folder, 0);
+  s = join_tensors(c, err);
+  return s == IJ_OK ? check_unique(c, err) : s;
+}
+
+static ij_status open_ckpt(ij_ckpt *c, const char *path, ij_err *err) {
+  bool is_dir = ij__os_is_dir(path), is_st = ij__str_ends_with(path, SUFFIX);
+  bool gguf = !is_dir && !is_st && ij__ckpt_is_gguf_file(path);
+  if (!is_dir && ij__os_is_file(path) && !is_st && !gguf)
+    return ij__fail(err, IJ_E_UNSUPPORTED, path, "expected a folder, a %s file or a .gguf file", SUFFIX);
+  ij_status s = set_folder(c, path, is_dir, err);
+  if (s == IJ_OK && is_dir) s = ij__ckpt_is_gguf_folder(c->folder, &gguf, err);
+  if (s != IJ_OK) return s;
+  return gguf ? open_gguf(c, is_dir ? NULL : path, err) : open_safetensors(c, path, is_dir, err);
 }
 
 ij_status ij__ckpt_open(ij_ckpt **out, const char *path, ij_err *err) {
@@ -319,15 +324,19 @@ ij_status ij__ckpt_open(ij_ckpt **out, const char *path, ij_err *err) {
   return s;
 }
 
+void ij__ckpt_close_file(ij_ckpt_file *f) {
+  ij__safetensors_free(&f->st);
+  ij__gguf_free(&f->gguf);
+  ij__os_unmap(&f->map);
+  ij__free(f->path);
+  *f = (ij_ckpt_file){0};
+}
+
 void ij__ckpt_close(ij_ckpt **ckpt) {
   ij_ckpt *c = *ckpt;
   *ckpt = NULL;
   if (!c) return;
-  for (int i = 0; i < c->n_files; i++) {
-    ij__safetensors_free(&c->files[i].st);
-    ij__os_unmap(&c->files[i].map);
-    ij__free(c->files[i].path);
-  }
+  for (int i = 0; i < c->n_files; i++) ij__ckpt_close_file(&c->files[i]);
   ij__free(c->files);
   ij__free(c->tensors);
   ij__free(c->by_name);
@@ -342,6 +351,7 @@ void ij__ckpt_close(ij_ckpt **ckpt) {
 const char *ij__ckpt_folder(const ij_ckpt *c) { return c->folder; }
 const char *ij__ckpt_config_path(const ij_ckpt *c) { return c->config_path; }
 const ij_json_value *ij__ckpt_config(const ij_ckpt *c) { return ij__json_root(c->config); }
+const ij_gguf *ij__ckpt_gguf(const ij_ckpt *c) { return c->is_gguf ? &c->files[0].gguf : NULL; }
 int ij__ckpt_n_tensors(const ij_ckpt *c) { return c->n_tensors; }
 const ij_tensor_view *ij__ckpt_tensor(const ij_ckpt *c, int i) { return &c->tensors[i]; }
 int ij__ckpt_n_files(const ij_ckpt *c) { return c->n_files; }

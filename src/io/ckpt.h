@@ -1,8 +1,8 @@
 /* ckpt.h: a folder or a file on disk -> one directory of tensors.
  *
- * Reads safetensors: one file, shards named by an index, or shards without one. Every header is checked before a tensor can be
- * seen: offsets inside the file, no overlap, no gap that the format forbids, bytes = product of shape times item size, no name
- * twice. Data is mapped, never copied. Immutable after open; safe from any thread.
+ * Reads safetensors (one file, shards named by an index, or shards without one) and GGUF (one file, or the parts of a split one). Every
+ * header is checked before a tensor can be seen: offsets inside the file, no overlap, no gap that the format forbids, bytes = product
+ * of shape times item size, no name twice. Data is mapped, never copied. Immutable after open; safe from any thread.
  */
 #ifndef IJ_IO_CKPT_H
 #define IJ_IO_CKPT_H
@@ -27,16 +27,19 @@ typedef struct ij_tensor_view {
 
 typedef struct ij_ckpt ij_ckpt;
 
-/* path: a folder with config.json and *.safetensors, or one .safetensors file (config.json beside it when present). */
+/* path: a folder with config.json and *.safetensors, or one .safetensors file (config.json beside it when present); one GGUF file, or any
+ * part of a split one (the others are found by name beside it); or a folder without safetensors that holds exactly one GGUF model, beside
+ * which a file of towers (general.architecture = clip) is left alone. */
 ij_status ij__ckpt_open(ij_ckpt **out, const char *path, ij_err *err);
 void ij__ckpt_close(ij_ckpt **c);
 
 const char *ij__ckpt_folder(const ij_ckpt *c);
-const char *ij__ckpt_config_path(const ij_ckpt *c);       /* for messages */
+const char *ij__ckpt_config_path(const ij_ckpt *c);       /* for messages; of a GGUF model its (first) file */
 const ij_json_value *ij__ckpt_config(const ij_ckpt *c);   /* config.json; NULL when the checkpoint has none */
 
+/* Of a GGUF checkpoint its (first) file's metadata, see io/gguf.h, without tensors, which are those below; else NULL. */
 struct ij_gguf;
-const struct ij_gguf *ij__ckpt_gguf(const ij_ckpt *c);    /* of a GGUF checkpoint its (first) file's metadata, see io/gguf.h; else NULL */
+const struct ij_gguf *ij__ckpt_gguf(const ij_ckpt *c);
 
 int ij__ckpt_n_tensors(const ij_ckpt *c);
 const ij_tensor_view *ij__ckpt_tensor(const ij_ckpt *c, int i); /* in order of file, then offset */

@@ -47,6 +47,7 @@ void ij__gguf_free(ij_gguf *g);
 
 const ij_gguf_value *ij__gguf_find(const ij_gguf *g, const char *key); /* NULL when absent */
 const char *ij__gguf_type_name(ij_gguf_type t);
+size_t ij__gguf_type_bytes(ij_gguf_type t); /* of one element; 0 for strings */
 
 /* Element i of a value. False when it is of another kind or does not fit: integers accept any integer type and bool; reals accept
  * those and F32, F64. Strings are not terminated and may hold any bytes; they point into the file. */

@@ -504,7 +504,7 @@ static void one_file_is_a_checkpoint(void) {
   ij__ckpt_close(&c);
   if (chdir(here) != 0) exit(2);
   snprintf(path, sizeof path, "%s/config.json", folder);
-  refuse_path(path, IJ_E_UNSUPPORTED, "config.json", "expected a folder or a .safetensors file");
+  refuse_path(path, IJ_E_UNSUPPORTED, "config.json", "expected a folder, a .safetensors file or a .gguf file");
   snprintf(path, sizeof path, "%s/absent.safetensors", folder);
   refuse_path(path, IJ_E_IO, "absent.safetensors", "No such file");
   refuse_path("", IJ_E_IO, "", "No such file");
