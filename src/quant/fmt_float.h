@@ -20,8 +20,7 @@ static inline float ij__fmt_bits(uint32_t bits) {
 }
 
 /* A NaN comes out quiet, as the processors' own instructions do. */
-static inline float ij__fmt_f16(const uint8_t *p) {
-  uint16_t h = ij__fmt_u16(p);
+static inline float ij__fmt_from_f16(uint16_t h) {
   uint32_t exponent = (h >> 10) & 0x1fu, mantissa = h & 0x03ffu;
   uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
   if (exponent == 0x1f) return ij__fmt_bits(sign | 0x7f800000u | mantissa << 13 | (mantissa ? 0x00400000u : 0u));
@@ -29,6 +28,8 @@ static inline float ij__fmt_f16(const uint8_t *p) {
   float x = (float)mantissa * 0x1p-24f;
   return sign ? -x : x;
 }
+
+static inline float ij__fmt_f16(const uint8_t *p) { return ij__fmt_from_f16(ij__fmt_u16(p)); }
 
 static inline float ij__fmt_bf16(const uint8_t *p) { return ij__fmt_bits((uint32_t)ij__fmt_u16(p) << 16); }
 

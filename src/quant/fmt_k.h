@@ -18,7 +18,8 @@ static inline void ij__fmt_q2_k(float *y, const void *block) {
   }
 }
 
-/* Scale g of the 16 in Q3_K's 12 bytes, -32 to 31: low nibbles of bytes 0 to 7, then the high ones; two bits above them in bytes 8 to 11. */
+/* Scale g of the 16 in Q3_K's 12 bytes, -32 to 31: low nibbles of bytes 0 to 7, then the high ones; the two bits above them are in
+ * bytes 8 to 11. */
 static inline int ij__fmt_q3_k_scale(const uint8_t *s, int g) {
   int low = g < 8 ? s[g] & 0x0f : s[g - 8] >> 4;
   return (low | (s[8 + g % 4] >> (g / 4 * 2) & 3) << 4) - 32;

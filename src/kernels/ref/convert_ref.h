@@ -7,6 +7,7 @@
 #define IJ_KERNELS_REF_CONVERT_REF_H
 
 #include "kernels/ref/lanes_ref.h"
+#include "quant/fmt_float.h"
 
 static inline float ij__ref_from_bf16(uint16_t h) { return ij__ref_float((uint32_t)h << 16); }
 
@@ -16,18 +17,7 @@ static inline uint16_t ij__ref_to_bf16(float x) {
   return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-static inline float ij__ref_from_f16(uint16_t h) {
-  uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = (h >> 10) & 0x1fu, mantissa = h & 0x03ffu;
-  uint32_t bits;
-  if (exponent == 0) {
-    bits = ij__ref_bits((float)mantissa * 0x1p-24f);
-  } else if (exponent == 0x1f) {
-    bits = 0x7f800000u | (mantissa << 13) | (mantissa ? 0x00400000u : 0u);
-  } else {
-    bits = ((exponent + 112u) << 23) | (mantissa << 13);
-  }
-  return ij__ref_float(sign | bits);
-}
+static inline float ij__ref_from_f16(uint16_t h) { return ij__fmt_from_f16(h); }
 
 static inline uint16_t ij__ref_to_f16(float x) {
   uint32_t bits = ij__ref_bits(x);

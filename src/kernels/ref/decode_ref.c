@@ -1,18 +1,7 @@
 /* decode_ref.c: stored block and split types to float32 in scalar C, a loop over the decoders of quant/fmt_*.h: the definition. */
 #include "kernels/kernels_int.h"
 #include "quant/fmt_affine.h"
-#include "quant/fmt_basic.h"
-#include "quant/fmt_fp4.h"
-#include "quant/fmt_iq.h"
-#include "quant/fmt_k.h"
-#include "quant/fmt_tq.h"
-
-/* X(name in fmt_*.h, identifier in dtype.h) */
-#define BLOCK_TYPES(X)                                                                                                   \
-  X(q4_0, Q4_0) X(q4_1, Q4_1) X(q5_0, Q5_0) X(q5_1, Q5_1) X(q8_0, Q8_0)                                                  \
-  X(q2_k, Q2_K) X(q3_k, Q3_K) X(q4_k, Q4_K) X(q5_k, Q5_K) X(q6_k, Q6_K)                                                  \
-  X(iq1_s, IQ1_S) X(iq1_m, IQ1_M) X(iq2_xxs, IQ2_XXS) X(iq2_xs, IQ2_XS) X(iq2_s, IQ2_S) X(iq3_xxs, IQ3_XXS)              \
-  X(iq3_s, IQ3_S) X(iq4_nl, IQ4_NL) X(iq4_xs, IQ4_XS) X(tq1_0, TQ1_0) X(tq2_0, TQ2_0) X(mxfp4, MXFP4) X(nvfp4, NVFP4)
+#include "quant/fmt_blocks.h"
 
 #define DECODE_BLOCKS(name, id)                                                                         \
   static void decode_##name(float *y, const ij_stretch *s) {                                            \
@@ -20,7 +9,7 @@
     const uint8_t *block = (const uint8_t *)s->row + s->c0 / len * bytes;                               \
     for (int64_t i = 0; i < s->n; i += len, block += bytes) ij__fmt_##name(y + i, block);               \
   }
-BLOCK_TYPES(DECODE_BLOCKS)
+IJ_FMT_BLOCK_LIST(DECODE_BLOCKS)
 
 #define DECODE_AFFINE(bits)                                                                             \
   static void decode_affine##bits(float *y, const ij_stretch *s) {                                      \
@@ -46,7 +35,7 @@ DECODE_GROUPS(mxfp8_split, 32, 32)
 
 void ij__decode_fill_ref(ij_kernels *k) {
 #define SET_BLOCK(name, id) k->decode[IJ_DTYPE_##id] = decode_##name;
-  BLOCK_TYPES(SET_BLOCK)
+  IJ_FMT_BLOCK_LIST(SET_BLOCK)
 #undef SET_BLOCK
   k->decode[IJ_DTYPE_AFFINE2] = decode_affine2;
   k->decode[IJ_DTYPE_AFFINE3] = decode_affine3;
