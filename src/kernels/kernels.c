@@ -37,8 +37,8 @@ static void fill(ij_kernels *k, ij_level level) {
   ij__elem_fill_ref(k);
   ij__math_fill_ref(k);
   ij__attn_fill_ref(k);
-  ij__matmul_fill_ref(k);
   ij__decode_fill_ref(k);
+  ij__matmul_fill_ref(k); /* after the decoders, which it uses */
   fill_level(k, level);
   k->level = level;
 }

@@ -7,6 +7,29 @@
 
 #include "kernels/kernels.h"
 
+/* The block and split types: those that are decoded. X(identifier) */
+#define IJ_CODED_LIST(X)                                                                                                       \
+  X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ1_S) X(IQ1_M) X(IQ2_XXS) X(IQ2_XS) X(IQ2_S) \
+  X(IQ3_XXS) X(IQ3_S) X(IQ4_NL) X(IQ4_XS) X(TQ1_0) X(TQ2_0) X(MXFP4) X(NVFP4) X(AFFINE2) X(AFFINE3) X(AFFINE4) X(AFFINE5)        \
+  X(AFFINE6) X(AFFINE8) X(NVFP4_SPLIT) X(MXFP4_SPLIT) X(MXFP8_SPLIT)
+
+/* Entry of ij_kernels.decode. */
+typedef void (*ij_decode_fn)(float *y, const ij_stretch *s);
+
+/* Row r of a coded matrix; the caller sets c0 and n. */
+static inline ij_stretch ij__stretch_of(const ij_matmul *m, int64_t r) {
+  ij_stretch s = {.row = (const char *)m->w + r * m->w_stride, .side_dtype = m->side_dtype, .group = m->group};
+  if (m->scales) s.scales = (const char *)m->scales + r * m->side_stride;
+  if (m->biases) s.biases = (const char *)m->biases + r * m->side_stride;
+  return s;
+}
+
+/* Values of which every stretch is a multiple: the block length, or of split types the group where that is longer. */
+static inline int64_t ij__stretch_unit(const ij_matmul *m, ij_dtype type) {
+  int64_t len = ij__dtype_block_len(type);
+  return ij__dtype_is_split(type) && m->group > len ? m->group : len;
+}
+
 void ij__elem_fill_ref(ij_kernels *k);
 void ij__math_fill_ref(ij_kernels *k);
 void ij__attn_fill_ref(ij_kernels *k);

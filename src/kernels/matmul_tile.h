@@ -11,6 +11,9 @@
  *                 every lane). Meanwhile the next block of x and the weights of the next panel are fetched.
  *   few tokens    weights are widened in registers on the way, because memory is the limit.
  *
+ * Block and split types are decoded a stretch of a few rows at a time, into a buffer that stays in the first-level cache (few tokens,
+ * matmul_coded.h), or on the way into the panel.
+ *
  * Both finish the first half of the fold (16 lanes to 4) on registers and leave four floats per output, so that the second half
  * works on a batch of V rows at a time:
  *   sums: [token][row of the batch][4]
@@ -398,9 +401,28 @@ typedef struct panel {
   const ij_matmul *m;
   int64_t r0, n_row, n_group;
   ij_dtype type;
-  float *packed, *parked;
+  ij_decode_fn decode; /* of a coded type, else NULL: rows pass through `decoded`, MR rows of one block of k */
+  int64_t unit;        /* blocks of k are cut at multiples of this many steps */
+  float *packed, *parked, *decoded;
   prefetcher fetch;
 } panel;
+
+/* Group of rows from r on, steps [s0, s1), as float32 for the tile to pack. */
+static void decode_source(const panel *pn, tile_args *a, int64_t r, int64_t s0, int64_t s1) {
+  const int64_t r_last = pn->r0 + pn->n_row - 1, n = (s1 - s0) * 16;
+  for (int i = 0; i < MR; i++) {
+    if (r + i > r_last) {
+      a->source[i] = a->source[i - 1];
+      continue;
+    }
+    ij_stretch s = ij__stretch_of(pn->m, r + i);
+    s.c0 = s0 * 16;
+    s.n = n;
+    float *to = pn->decoded + i * n;
+    pn->decode(to, &s);
+    a->source[i] = (const char *)to;
+  }
+}
 
 /* Steps [s0, s1) of k for all rows of the panel and tokens [t, t + nt). The block of x that comes next is fetched on the way: each
  * group takes a part of one of its rows. */
@@ -412,7 +434,7 @@ static void panel_block(panel *pn, int64_t t, int64_t nt, int64_t s0, int64_t s1
   a.w = pn->packed + s0 * MR * V;
   a.parked = pn->parked;
   a.x_ahead_step = ij__div_up(64, parts * PASSES);
-  a.type = pn->type;
+  a.type = pn->decode ? IJ_DTYPE_F32 : pn->type;
   int64_t x_row = 0, x_part = 0;
   if (pn->n_group < BATCH_GROUPS) memset(sums, 0, sizeof sums); /* rows that a short batch lacks are folded too, and dropped */
   for (int64_t g = 0; g < pn->n_group; g++) {
@@ -420,7 +442,8 @@ static void panel_block(panel *pn, int64_t t, int64_t nt, int64_t s0, int64_t s1
     a.sums = sums + in_batch * 16;
     prefetch_w(&pn->fetch, &a);
     a.pack = t == 0;
-    if (a.pack) tile_source(&a, m, pn->r0 + g * MR, pn->r0 + pn->n_row - 1, s0);
+    if (a.pack && pn->decode) decode_source(pn, &a, pn->r0 + g * MR, s0, s1);
+    if (a.pack && !pn->decode) tile_source(&a, m, pn->r0 + g * MR, pn->r0 + pn->n_row - 1, s0);
     a.x_ahead = (const char *)(x_next + x_row * m->ldx + x_part * part_steps * 16);
     if (++x_part == parts) {
       x_part = 0;
@@ -440,12 +463,12 @@ static int64_t k_blocks(const ij_matmul *m) { return IJ_MAX(1, (m->k / 16 + BLOC
 
 static void panel_run(panel *pn) {
   const ij_matmul *m = pn->m;
-  int64_t whole = m->k / 16, n_block = k_blocks(m);
+  int64_t whole = m->k / 16, n_block = k_blocks(m), n_unit = whole / pn->unit;
   for (int64_t t = 0, nt; t < m->n; t += nt) {
     nt = tile_tokens(m->n - t, NT);
     const float *x = m->x + t * m->ldx;
     for (int64_t b = 0; b < n_block; b++) {
-      int64_t s0 = whole * b / n_block, s1 = whole * (b + 1) / n_block;
+      int64_t s0 = n_unit * b / n_block * pn->unit, s1 = n_unit * (b + 1) / n_block * pn->unit;
       const float *x_next = b + 1 < n_block ? x + s1 * 16 : m->x + (t + nt < m->n ? (t + nt) * m->ldx : 0);
       panel_block(pn, t, nt, s0, s1, x + s0 * 16, m->ldx, x_next);
     }
@@ -456,48 +479,61 @@ static void panel_run(panel *pn) {
   }
 }
 
+/* Floats of the longest block of k of a coded type, MR rows of it: BLOCK_STEPS and a half, and what the cut at a unit adds. */
+enum { DECODED_FLOATS = MR * 16 * (BLOCK_STEPS + BLOCK_STEPS / 2 + 16) };
+
 /* Rows that a panel may have: as many as scratch holds with their parked sums, in whole batches where possible. */
-static int64_t panel_rows(const ij_matmul *m) {
-  int64_t per_row = ij__div_up(m->k, 16) * 16 + 16 * NT;
-  int64_t n = IJ_MIN(m->n > 64 ? PANEL_ROWS : PANEL_ROWS_FEW, (IJ_MATMUL_SCRATCH - 16) / per_row);
+static int64_t panel_rows(const ij_matmul *m, bool coded) {
+  int64_t per_row = ij__div_up(m->k, 16) * 16 + 16 * NT, room = IJ_MATMUL_SCRATCH - 16 - (coded ? DECODED_FLOATS : 0);
+  int64_t n = IJ_MIN(m->n > 64 ? PANEL_ROWS : PANEL_ROWS_FEW, room / per_row);
   return n >= 16 ? n & ~(int64_t)15 : n & ~(int64_t)(MR - 1);
 }
 
-INLINE void matmul_tiled(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type) {
-  int64_t max_rows = panel_rows(m);
-  if (m->n <= (type == IJ_DTYPE_F32 ? DIRECT_MAX_N_F32 : DIRECT_MAX_N) || m->k < 16 || max_rows == 0) {
-    direct(m, r0, r1, type);
-    return;
-  }
+/* What panel pn fetches meanwhile: the n_next rows from `ahead` on. */
+static void panel_fetch(panel *pn, const char *ahead, int64_t n_next, int64_t row_bytes) {
+  const ij_matmul *m = pn->m;
+  int64_t n_block = k_blocks(m), block_steps = m->k / 16 / n_block;
+  int64_t quota = ij__div_up(n_next * row_bytes, ij__div_up(m->n, NT) * pn->n_group * n_block);
+  int64_t parts = ij__div_up(row_bytes, quota); /* whole parts of a row, so that its end costs no block */
+  quota = ij__div_up(row_bytes, parts);
+  pn->fetch = (prefetcher){.row = ahead, .stride = m->w_stride, .row_bytes = row_bytes, .n_row = n_next, .quota = quota};
+  pn->fetch.step = IJ_MIN(64, ij__div_up(quota, block_steps * PASSES));
+}
+
+/* All panels of rows [r0, r1), max_rows each. */
+static void panels(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, int64_t max_rows, ij_dtype type, ij_decode_fn decode) {
   float *packed = (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
-  int64_t row_bytes = m->k * type_bytes(type), group_floats = ij__div_up(m->k, 16) * 16 * MR;
+  int64_t row_bytes = ij__dtype_row_bytes(type, m->k), group_floats = ij__div_up(m->k, 16) * 16 * MR;
   for (int64_t r = r0; r < r1; r += max_rows) {
-    panel pn = {.m = m, .r0 = r, .n_row = IJ_MIN(max_rows, r1 - r), .packed = packed, .type = type};
+    panel pn = {.m = m, .r0 = r, .n_row = IJ_MIN(max_rows, r1 - r), .packed = packed, .type = type, .decode = decode};
+    pn.unit = decode ? ij__stretch_unit(m, type) / 16 : 1;
     pn.n_group = ij__div_up(pn.n_row, MR);
     pn.parked = packed + pn.n_group * group_floats;
+    pn.decoded = pn.parked + pn.n_group * MR * 16 * NT;
     int64_t next = r + pn.n_row, n_next = IJ_MIN(max_rows, r1 - next);
     const char *ahead = (const char *)m->w + next * m->w_stride;
     if (n_next <= 0 && m->w_next) { /* the last panel fetches what the caller says comes next */
       n_next = IJ_MIN(max_rows, m->n_next);
       ahead = m->w_next;
     }
-    if (n_next > 0) {
-      int64_t n_block = k_blocks(m), block_steps = m->k / 16 / n_block;
-      int64_t quota = ij__div_up(n_next * row_bytes, ij__div_up(m->n, NT) * pn.n_group * n_block);
-      int64_t parts = ij__div_up(row_bytes, quota); /* whole parts of a row, so that its end costs no block */
-      quota = ij__div_up(row_bytes, parts);
-      pn.fetch = (prefetcher){.row = ahead, .stride = m->w_stride};
-      pn.fetch.row_bytes = row_bytes;
-      pn.fetch.n_row = n_next;
-      pn.fetch.quota = quota;
-      pn.fetch.step = IJ_MIN(64, ij__div_up(quota, block_steps * PASSES));
-    }
+    if (n_next > 0) panel_fetch(&pn, ahead, n_next, row_bytes);
     panel_run(&pn);
+  }
+}
+
+INLINE void matmul_tiled(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type) {
+  int64_t max_rows = panel_rows(m, false);
+  if (m->n <= (type == IJ_DTYPE_F32 ? DIRECT_MAX_N_F32 : DIRECT_MAX_N) || m->k < 16 || max_rows == 0) {
+    direct(m, r0, r1, type);
+  } else {
+    panels(m, r0, r1, scratch, max_rows, type, NULL);
   }
 }
 
 static void matmul_f32(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) { matmul_tiled(m, r0, r1, scratch, IJ_DTYPE_F32); }
 static void matmul_bf16(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) { matmul_tiled(m, r0, r1, scratch, IJ_DTYPE_BF16); }
 static void matmul_f16(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) { matmul_tiled(m, r0, r1, scratch, IJ_DTYPE_F16); }
+
+#include "kernels/matmul_coded.h"
 
 #endif

@@ -1,4 +1,5 @@
-/* test_matmul.c: every level against the scalar definition bit for bit, and the definition against double precision.
+/* test_matmul.c: every level against the scalar definition bit for bit, and the definition against double precision; coded (block and
+ * split) types also against the same matrix decoded.
  *
  * Inputs are awkward on purpose: lengths around multiples of 16, strided rows, x rows at odd offsets, zeros of both signs, denormals,
  * infinities; y lies between guard values and its columns outside [r0, r1) must not change. Usage: test_matmul [seed].
@@ -41,6 +42,8 @@ typedef struct test_case {
   ij_matmul m;
   int64_t r0, r1;
   ij_dtype type;
+  uint8_t *bytes, *scales, *biases; /* coded types own their inputs */
+  float *x;
 } test_case;
 
 static char *weights;
@@ -85,9 +88,9 @@ static bool same_bits(const float *a, const float *b, size_t n, size_t *where) {
   return true;
 }
 
-static bool check_levels(test_case *c, int kind) {
+/* All levels on a case that is filled. */
+static bool compare_levels(test_case *c, int kind) {
   const ij_kernels *ref = ij__kernels_get(IJ_LEVEL_SCALAR);
-  fill_case(c, kind);
   run_case(ref, c, want);
   for (int level = 1; level < IJ_LEVEL_COUNT; level++) {
     const ij_kernels *k = ij__kernels_get((ij_level)level);
@@ -102,6 +105,11 @@ static bool check_levels(test_case *c, int kind) {
     return false;
   }
   return true;
+}
+
+static bool check_levels(test_case *c, int kind) {
+  fill_case(c, kind);
+  return compare_levels(c, kind);
 }
 
 static const ij_dtype types[] = {IJ_DTYPE_F32, IJ_DTYPE_BF16, IJ_DTYPE_F16};
@@ -153,6 +161,165 @@ static void several_panels(void) {
 static void nothing_to_do(void) {
   CHECK(check_shape(3, 20, 5, 5, 0));
   CHECK(check_shape(40, 20, 5, 5, 0));
+}
+
+/* ---- block and split types ---- */
+
+static int64_t unit_of(const test_case *c) {
+  int64_t len = ij__dtype_block_len(c->type);
+  return ij__dtype_is_split(c->type) && c->m.group > len ? c->m.group : len;
+}
+
+/* Sidecars: kind 0 and 1 finite, kind 2 anything. E8M0 mostly near 1. */
+static void fill_side(uint8_t *p, int64_t n, ij_dtype type, int kind) {
+  for (int64_t i = 0; i < n; i++) {
+    float f = kind == 0 ? uniform() : awkward(kind == 1 && below(4) != 0 ? 0 : kind);
+    uint16_t h = type == IJ_DTYPE_BF16 ? awkward_bf16(kind) : awkward_f16(kind);
+    if (type == IJ_DTYPE_F32) memcpy(p + 4 * i, &f, 4);
+    if (type == IJ_DTYPE_BF16 || type == IJ_DTYPE_F16) memcpy(p + 2 * i, &h, 2);
+    if (type != IJ_DTYPE_U8) continue;
+    p[i] = (uint8_t)test_random(&rng);
+    if (kind < 2 || below(8) != 0) p[i] = (uint8_t)(112 + below(15)); /* as E4M3 32 to 384, as E8M0 2^-15 to 2^-1 */
+  }
+}
+
+/* Blocks of random bytes; below kind 2 only those whose values are finite and neither all tiny nor huge. */
+static void fill_blocks(uint8_t *row, int64_t k, ij_dtype type, int kind) {
+  const ij_kernels *ref = ij__kernels_get(IJ_LEVEL_SCALAR);
+  int64_t len = ij__dtype_block_len(type), bytes = ij__dtype_block_bytes(type);
+  for (int64_t b = 0; b < k / len; b++, row += bytes) {
+    float value[256], largest;
+    ij_stretch s = {.row = row, .n = len};
+    do {
+      for (int64_t i = 0; i < bytes; i++) row[i] = (uint8_t)test_random(&rng);
+      ref->decode[type](value, &s);
+      largest = 0;
+      for (int64_t i = 0; i < len; i++) largest = fabsf(value[i]) <= largest ? largest : fabsf(value[i]); /* NaN stays */
+    } while (kind < 2 && !(largest < 256.0f && (largest > 0x1p-8f || below(64) == 0)));
+  }
+}
+
+static int64_t side_bytes(ij_dtype type) { return type == IJ_DTYPE_F32 ? 4 : type == IJ_DTYPE_U8 ? 1 : 2; }
+
+/* A buffer of exactly n bytes, so that the sanitizers see each byte too far. */
+static uint8_t *exact(int64_t n) {
+  uint8_t *p = ij__alloc_array((size_t)IJ_MAX(n, (int64_t)1), 1);
+  if (!p) abort();
+  memset(p, 0xa5, (size_t)n);
+  return p;
+}
+
+static void fill_coded(test_case *c, int kind) {
+  ij_matmul *m = &c->m;
+  const bool split = ij__dtype_is_split(c->type);
+  const int64_t row_bytes = ij__dtype_row_bytes(c->type, m->k), n_group = split ? m->k / m->group : 0;
+  const int64_t side = n_group * side_bytes(m->side_dtype), from = below(3), last = IJ_MAX(c->r1, (int64_t)1) - 1;
+  m->w_stride = row_bytes * (1 + below(2)) + below(3);
+  m->side_stride = side * (1 + below(2)) + below(3);
+  uint8_t *w = exact(from + last * m->w_stride + row_bytes) + from;
+  uint8_t *scales = exact(last * m->side_stride + side), *biases = exact(last * m->side_stride + side);
+  for (int64_t r = 0; r < c->r1; r++) {
+    if (split) {
+      for (int64_t i = 0; i < row_bytes; i++) w[r * m->w_stride + i] = (uint8_t)test_random(&rng);
+    } else {
+      fill_blocks(w + r * m->w_stride, m->k, c->type, kind);
+    }
+    fill_side(scales + r * m->side_stride, n_group, m->side_dtype, kind);
+    fill_side(biases + r * m->side_stride, n_group, m->side_dtype, kind);
+  }
+  m->w = w;
+  c->bytes = w - from;
+  m->scales = split ? scales : NULL;
+  m->biases = ij__dtype_is_affine(c->type) ? biases : NULL;
+  c->scales = scales;
+  c->biases = biases;
+  m->ldx = m->k + below(4);
+  m->ldy = c->r1 + below(4);
+  c->x = (float *)(void *)exact((m->n * m->ldx + 8) * 4);
+  for (int64_t i = 0; i < m->n * m->ldx + 8; i++) c->x[i] = awkward(kind);
+  m->x = c->x + below(8);
+}
+
+static void free_coded(test_case *c) {
+  ij__free(c->bytes);
+  ij__free(c->scales);
+  ij__free(c->biases);
+  ij__free(c->x);
+}
+
+/* The scalar product of the decoded matrix. */
+static bool check_decoded(test_case *c) {
+  const ij_kernels *ref = ij__kernels_get(IJ_LEVEL_SCALAR);
+  float *copy = (float *)(void *)exact(c->r1 * c->m.k * 4);
+  for (int64_t r = 0; r < c->r1; r++) {
+    ij_stretch s = {.row = (const char *)c->m.w + r * c->m.w_stride, .side_dtype = c->m.side_dtype, .group = c->m.group, .n = c->m.k};
+    if (c->m.scales) s.scales = (const char *)c->m.scales + r * c->m.side_stride;
+    if (c->m.biases) s.biases = (const char *)c->m.biases + r * c->m.side_stride;
+    ref->decode[c->type](copy + r * c->m.k, &s);
+  }
+  test_case f = *c;
+  f.type = IJ_DTYPE_F32;
+  f.m.w = copy;
+  f.m.w_stride = c->m.k * 4;
+  run_case(ref, &f, got);
+  ij__free(copy);
+  size_t at = 0;
+  if (same_bits(want, got, y_floats, &at)) return true;
+  TEST_FAIL("%s: y[%lld] is %a, of the decoded matrix %a", ij__dtype_name(c->type), (long long)at - GUARD, (double)want[at], (double)got[at]);
+  return false;
+}
+
+static bool check_coded(ij_dtype type, int64_t n, int64_t units, int64_t r0, int64_t r1, int kind) {
+  static const ij_dtype sides[] = {IJ_DTYPE_F32, IJ_DTYPE_BF16, IJ_DTYPE_F16};
+  test_case c = {.m = {.n = n, .side_dtype = IJ_DTYPE_U8, .group = (int)ij__dtype_block_len(type)}, .r0 = r0, .r1 = r1, .type = type};
+  if (ij__dtype_is_affine(type)) {
+    c.m.group = 32 << below(3);
+    c.m.side_dtype = sides[below(3)];
+  }
+  c.m.k = units * unit_of(&c);
+  fill_coded(&c, kind);
+  bool ok = compare_levels(&c, kind) && check_decoded(&c);
+  free_coded(&c);
+  return ok;
+}
+
+#define CODED_FOR_ALL(type) for (ij_dtype type = IJ_DTYPE_Q4_0; type <= IJ_DTYPE_MXFP8_SPLIT; type = (ij_dtype)(type + 1))
+
+static void coded_every_n(void) {
+  CODED_FOR_ALL(type) {
+    for (int64_t n = 1; n <= 30; n++) {
+      if (!check_coded(type, n, 1 + below(4), below(5), 6 + below(14), (int)(n % 3))) break;
+    }
+    check_coded(type, MAX_N, 2, 1, 20, 1);
+  }
+}
+
+static void coded_every_k(void) {
+  CODED_FOR_ALL(type) {
+    for (int64_t units = 1; units <= 20; units++) {
+      if (!check_coded(type, 1 + below(3), units, below(3), 4 + below(4), 0)) break;
+    }
+    check_coded(type, 11, 2304 / ij__dtype_block_len(type), 1, 9, 0);
+  }
+}
+
+static void coded_every_number_of_rows(void) {
+  CODED_FOR_ALL(type) {
+    for (int64_t rows = 0; rows <= 20; rows++) {
+      int64_t r0 = below(5);
+      if (!check_coded(type, 1 + below(3), 1, r0, r0 + rows, 1)) break;
+    }
+    check_coded(type, 10, 1, 3, MAX_ROWS, 0);
+    check_coded(type, 1, 1, 3, MAX_ROWS, 2);
+  }
+}
+
+/* So long that a panel holds a few rows only, or none. */
+static void coded_long_rows(void) {
+  check_coded(IJ_DTYPE_Q4_K, 10, 128, 0, 11, 0);
+  check_coded(IJ_DTYPE_Q8_0, 13, 1024, 1, 6, 0);
+  check_coded(IJ_DTYPE_Q4_0, 9, 80000 / 32, 0, 3, 0);
+  check_coded(IJ_DTYPE_AFFINE4, 25, 130, 0, 21, 0);
 }
 
 /* Each lane makes ceil(k / 16) roundings of at most half a unit, then the fold makes four: to first order the error of the sum is
@@ -228,6 +395,10 @@ int main(int argc, char **argv) {
   RUN(long_rows);
   RUN(several_panels);
   RUN(nothing_to_do);
+  RUN(coded_every_n);
+  RUN(coded_every_k);
+  RUN(coded_every_number_of_rows);
+  RUN(coded_long_rows);
   RUN(definition_against_double);
   RUN(order_is_the_one_order);
   RUN(measuring_loops_run);

@@ -8,6 +8,7 @@
 #define NT 6              /* tokens of a tile */
 #define DIRECT_NT 3
 #define DIRECT_MAX_N 6    /* up to here weights are widened in registers */
+#define CODED_MAX_N 8     /* up to here coded weights pass through a buffer, not a panel */
 #define DIRECT_MAX_N_F32 12
 #define DIRECT_AHEAD 1024   /* bytes of each of 4 rows under way from memory: best of 512 to 4096 */
 #define BLOCK_STEPS 32    /* k = 512: 6 rows of x are 12 KB, 4 of weights 8 KB, for caches of 32 KB */
@@ -70,6 +71,7 @@ void ij__matmul_fill_neon(ij_kernels *k) {
   k->matmul[IJ_DTYPE_F32] = matmul_f32;
   k->matmul[IJ_DTYPE_BF16] = matmul_bf16;
   k->matmul[IJ_DTYPE_F16] = matmul_f16;
+  coded_fill(k);
   k->read_stream = read_stream_neon;
   k->fma_peak = fma_peak_neon;
 }

@@ -41,6 +41,41 @@ static void matmul_f16(const ij_matmul *m, int64_t r0, int64_t r1, float *scratc
   matmul(m, r0, r1, IJ_DTYPE_F16);
 }
 
+/* ---- block and split types: rows are decoded a stretch at a time ---- */
+
+enum { STRETCH = 256, ROW_TOKENS = 16 }; /* the first is a multiple of every block length and group */
+
+static ij_decode_fn decoders[IJ_DTYPE_COUNT];
+
+/* Row r for tokens [t0, t1), at most ROW_TOKENS. Every k is a multiple of 16. */
+static void coded_row(const ij_matmul *m, int64_t r, int64_t t0, int64_t t1, ij_decode_fn decode) {
+  float sums[ROW_TOKENS][16] = {0}, w[STRETCH];
+  ij_stretch s = ij__stretch_of(m, r);
+  for (s.c0 = 0; s.c0 < m->k; s.c0 += STRETCH) {
+    s.n = IJ_MIN(m->k - s.c0, (int64_t)STRETCH);
+    decode(w, &s);
+    for (int64_t t = t0; t < t1; t++) {
+      float *sum = sums[t - t0];
+      const float *x = m->x + t * m->ldx + s.c0;
+      for (int64_t i = 0; i < s.n; i++) sum[i % 16] = fmaf(w[i], x[i], sum[i % 16]);
+    }
+  }
+  for (int64_t t = t0; t < t1; t++) m->y[t * m->ldy + r] = ij__ref_fold16(sums[t - t0]);
+}
+
+static void matmul_coded(const ij_matmul *m, int64_t r0, int64_t r1, ij_dtype type) {
+  for (int64_t r = r0; r < r1; r++) {
+    for (int64_t t = 0; t < m->n; t += ROW_TOKENS) coded_row(m, r, t, IJ_MIN(t + ROW_TOKENS, m->n), decoders[type]);
+  }
+}
+
+#define MATMUL_CODED(id)                                                                          \
+  static void matmul_##id(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {           \
+    (void)scratch;                                                                                \
+    matmul_coded(m, r0, r1, IJ_DTYPE_##id);                                                       \
+  }
+IJ_CODED_LIST(MATMUL_CODED)
+
 static uint64_t read_stream(const void *p, size_t n) {
   const uint64_t *words = p;
   uint64_t sum = 0;
@@ -61,6 +96,9 @@ void ij__matmul_fill_ref(ij_kernels *k) {
   k->matmul[IJ_DTYPE_F32] = matmul_f32;
   k->matmul[IJ_DTYPE_BF16] = matmul_bf16;
   k->matmul[IJ_DTYPE_F16] = matmul_f16;
+#define SET_CODED(id) k->matmul[IJ_DTYPE_##id] = matmul_##id;
+  IJ_CODED_LIST(SET_CODED)
+  memcpy(decoders, k->decode, sizeof decoders); /* set before, by the decoders' fill function */
   k->read_stream = read_stream;
   k->fma_peak = fma_peak;
 }

@@ -8,6 +8,7 @@
 #define NT 6              /* tokens of a tile */
 #define DIRECT_NT 6
 #define DIRECT_MAX_N 8    /* up to here weights are widened in registers */
+#define CODED_MAX_N 8     /* up to here coded weights pass through a buffer, not a panel */
 #define DIRECT_MAX_N_F32 24
 #define DIRECT_AHEAD 1024   /* bytes of each of 4 rows under way from memory: best of 512 to 4096 */
 #define BLOCK_STEPS 64    /* k = 1024: 6 rows of x are 24 KB */
@@ -86,6 +87,7 @@ void ij__matmul_fill_avx512(ij_kernels *k) {
   k->matmul[IJ_DTYPE_F32] = matmul_f32;
   k->matmul[IJ_DTYPE_BF16] = matmul_bf16;
   k->matmul[IJ_DTYPE_F16] = matmul_f16;
+  coded_fill(k);
   k->read_stream = read_stream_avx512;
   k->fma_peak = fma_peak_avx512;
 }
