@@ -25,6 +25,7 @@ static void fill_level(ij_kernels *k, ij_level level) {
   ij__elem_fill_neon(k);
   ij__attn_fill_neon(k);
   ij__matmul_fill_neon(k);
+  ij__decode_fill_neon(k);
 }
 #else
 static void fill_level(ij_kernels *k, ij_level level) {

@@ -47,5 +47,6 @@ void ij__matmul_fill_avx512(ij_kernels *k);
 void ij__elem_fill_neon(ij_kernels *k);
 void ij__attn_fill_neon(ij_kernels *k);
 void ij__matmul_fill_neon(ij_kernels *k);
+void ij__decode_fill_neon(ij_kernels *k);
 
 #endif
