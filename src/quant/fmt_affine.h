@@ -32,17 +32,15 @@ static inline float ij__fmt_side(const void *row, ij_dtype dtype, int64_t i) {
   return dtype == IJ_DTYPE_BF16 ? ij__fmt_bf16(p + 2 * i) : ij__fmt_f16(p + 2 * i);
 }
 
-/* Values c0 to c0 + n of a row; c0 a multiple of the group. */
+/* Values c0 to c0 + n of a row; both multiples of the group. */
 static inline void ij__fmt_affine(float *y, const uint8_t *row, int bits, const void *scales, const void *biases, ij_dtype side_dtype,
                                   int group, int64_t c0, int64_t n) {
-  float scale = 0, bias = 0;
-  for (int64_t i = 0; i < n; i++) {
-    if (i % group == 0) {
-      scale = ij__fmt_side(scales, side_dtype, (c0 + i) / group);
-      bias = ij__fmt_side(biases, side_dtype, (c0 + i) / group);
+  for (int64_t g = c0 / group; g < (c0 + n) / group; g++) {
+    float scale = ij__fmt_side(scales, side_dtype, g), bias = ij__fmt_side(biases, side_dtype, g);
+    for (int i = 0; i < group; i++) {
+      float code = (float)ij__fmt_affine_code(row, bits, g * group + i);
+      *y++ = side_dtype == IJ_DTYPE_F32 ? scale * code + bias : fmaf(scale, code, bias);
     }
-    float code = (float)ij__fmt_affine_code(row, bits, c0 + i);
-    y[i] = side_dtype == IJ_DTYPE_F32 ? scale * code + bias : fmaf(scale, code, bias);
   }
 }
 

@@ -16,11 +16,11 @@ extern const uint32_t ij__iq3_s_grid[512];
 extern const uint8_t ij__iq_signs[128];
 extern const int8_t ij__iq4_values[16];
 
-/* y[i] = scale * byte i of the entry, negated where bit i of signs is set; n of 4 or 8 values. */
+/* y[i] = scale * byte i of the entry, which is not 0, negated where bit i of signs is set; n of 4 or 8 values. */
 static inline void ij__fmt_grid(float *y, float scale, uint64_t entry, int signs, int n) {
   for (int i = 0; i < n; i++) {
-    float v = scale * (float)(entry >> (8 * i) & 0xff);
-    y[i] = signs >> i & 1 ? -v : v;
+    int magnitude = (int)(entry >> (8 * i) & 0xff), sign = signs >> i & 1;
+    y[i] = scale * (float)((magnitude ^ -sign) + sign);
   }
 }
 

@@ -10,11 +10,12 @@
 /* 16 bytes: scale (low nibble) and offset (high) of each 16 values; 64 bytes of 2-bit codes; f16 d, f16 dmin.
  * Within each half of 128 values, code j * 32 + i lies in bits 2j of byte i of the half's 32. y = d * scale * code - dmin * offset */
 static inline void ij__fmt_q2_k(float *y, const void *block) {
-  const uint8_t *scales = block, *codes = scales + 16;
-  float d = ij__fmt_f16(scales + 80), dmin = ij__fmt_f16(scales + 82);
-  for (int i = 0; i < 256; i++) {
-    int s = scales[i / 16], code = codes[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
-    y[i] = d * (float)(s & 0x0f) * (float)code - dmin * (float)(s >> 4);
+  const uint8_t *b = block;
+  float d = ij__fmt_f16(b + 80), dmin = ij__fmt_f16(b + 82);
+  for (int g = 0; g < 16; g++) {
+    float ds = d * (float)(b[g] & 0x0f), dm = dmin * (float)(b[g] >> 4);
+    const uint8_t *codes = b + 16 + g / 8 * 32 + g % 2 * 16;
+    for (int i = 0; i < 16; i++) y[16 * g + i] = ds * (float)(codes[i] >> (g % 8 / 2 * 2) & 3) - dm;
   }
 }
 
@@ -25,15 +26,18 @@ static inline int ij__fmt_q3_k_scale(const uint8_t *s, int g) {
   return (low | (s[8 + g % 4] >> (g / 4 * 2) & 3) << 4) - 32;
 }
 
-/* 32 bytes of third bits, value i in bit i / 32 of byte i % 32, inverted: clear means minus 4; 64 bytes of 2-bit codes as in Q2_K;
- * 12 bytes of scales; f16 d. y = d * scale * code */
+/* 32 bytes of third bits, value i in bit i / 32 of byte i % 32; 64 bytes with the two bits below, placed as in Q2_K; 12 bytes of
+ * scales; f16 d. y = d * scale * (code - 4) */
 static inline void ij__fmt_q3_k(float *y, const void *block) {
-  const uint8_t *high = block, *codes = high + 32, *scales = high + 96;
-  float d = ij__fmt_f16(high + 108);
-  for (int i = 0; i < 256; i++) {
-    int code = codes[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
-    if (!(high[i % 32] >> (i / 32) & 1)) code -= 4;
-    y[i] = d * (float)ij__fmt_q3_k_scale(scales, i / 16) * (float)code;
+  const uint8_t *b = block;
+  float d = ij__fmt_f16(b + 108);
+  for (int g = 0; g < 16; g++) {
+    float ds = d * (float)ij__fmt_q3_k_scale(b + 96, g);
+    const uint8_t *high = b + g % 2 * 16, *codes = b + 32 + g / 8 * 32 + g % 2 * 16;
+    for (int i = 0; i < 16; i++) {
+      int code = (codes[i] >> (g % 8 / 2 * 2) & 3) | (high[i] >> (g / 2) & 1) << 2;
+      y[16 * g + i] = ds * (float)(code - 4);
+    }
   }
 }
 
@@ -81,12 +85,15 @@ static inline void ij__fmt_q5_k(float *y, const void *block) {
 /* 128 bytes of low nibbles: within each half of 128 values, 64 bytes hold 64 values in their low nibbles and 64 in their high ones;
  * 64 bytes of bits 4 and 5, placed as the codes of Q2_K; 16 signed byte scales, one per 16 values; f16 d. y = d * scale * (code - 32) */
 static inline void ij__fmt_q6_k(float *y, const void *block) {
-  const uint8_t *low = block, *high = low + 128, *scales = low + 192;
-  float d = ij__fmt_f16(low + 208);
-  for (int i = 0; i < 256; i++) {
-    int code = low[i / 128 * 64 + i % 64] >> (i % 128 / 64 * 4) & 0x0f;
-    code |= (high[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3) << 4;
-    y[i] = d * (float)(int8_t)scales[i / 16] * (float)(code - 32);
+  const uint8_t *b = block;
+  float d = ij__fmt_f16(b + 208);
+  for (int g = 0; g < 16; g++) {
+    float ds = d * (float)(int8_t)b[192 + g];
+    const uint8_t *low = b + g / 8 * 64 + g % 4 * 16, *high = b + 128 + g / 8 * 32 + g % 2 * 16;
+    for (int i = 0; i < 16; i++) {
+      int code = (low[i] >> (g % 8 / 4 * 4) & 0x0f) | (high[i] >> (g % 8 / 2 * 2) & 3) << 4;
+      y[16 * g + i] = ds * (float)(code - 32);
+    }
   }
 }
 

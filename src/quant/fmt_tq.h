@@ -24,7 +24,9 @@ static inline void ij__fmt_tq1_0(float *y, const void *block) {
 static inline void ij__fmt_tq2_0(float *y, const void *block) {
   const uint8_t *b = block;
   float d = ij__fmt_f16(b + 64);
-  for (int i = 0; i < 256; i++) y[i] = d * (float)((b[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3) - 1);
+  for (int g = 0; g < 8; g++) {
+    for (int i = 0; i < 32; i++) y[32 * g + i] = d * (float)((b[g / 4 * 32 + i] >> (g % 4 * 2) & 3) - 1);
+  }
 }
 
 #endif
