@@ -24,8 +24,8 @@ static void fill_level(ij_kernels *k, ij_level level) {
   if (level != IJ_LEVEL_NEON) return;
   ij__elem_fill_neon(k);
   ij__attn_fill_neon(k);
-  ij__matmul_fill_neon(k);
   ij__decode_fill_neon(k);
+  ij__matmul_fill_neon(k); /* after the decoders, which it uses */
 }
 #else
 static void fill_level(ij_kernels *k, ij_level level) {

@@ -88,10 +88,10 @@ INLINE codebook codebook_of(lanes v) {
 
 INLINE codebook codebook_of_s8(const int8_t *values) { return codebook_of(lanes_from_s8(vld1q_s8(values))); }
 
-/* first, first + 1, ... first + 15 */
-INLINE codebook codebook_from(int first) {
-  static const int8_t numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  return codebook_of(lanes_from_s8(vaddq_s8(vld1q_s8(numbers), vdupq_n_s8((int8_t)first))));
+/* first, first + 1, ... first + 15, where first is -8 to 0. */
+INLINE codebook codebook_from(const int first) {
+  static const float numbers[24] = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return codebook_of(lanes_load(numbers + 8 + first));
 }
 
 INLINE lanes codebook_read(codebook book, uint8x16_t codes) {

@@ -9,6 +9,13 @@
 #include "kernels/arm/decode_k_neon.h"
 #include "kernels/kernels_int.h"
 
+/* Lengths of blocks, known to the compiler. */
+enum {
+#define BLOCK_SIZE(id, name, len, bytes) LEN_##id = len, BYTES_##id = bytes,
+  IJ_DTYPE_LIST(BLOCK_SIZE)
+#undef BLOCK_SIZE
+};
+
 /* X(name, identifier in dtype.h) */
 #define PLAIN_TYPES(X)                                                                                                          \
   X(q5_0, Q5_0) X(q5_1, Q5_1) X(q8_0, Q8_0) X(q2_k, Q2_K) X(q5_k, Q5_K) X(q6_k, Q6_K) X(tq1_0, TQ1_0) X(tq2_0, TQ2_0)           \
@@ -23,18 +30,18 @@
 
 #define DECODE_PLAIN(name, id)                                                                          \
   static void decode_##name##_neon(float *y, const ij_stretch *s) {                                     \
-    const int64_t len = ij__dtype_block_len(IJ_DTYPE_##id), bytes = ij__dtype_block_bytes(IJ_DTYPE_##id); \
-    const uint8_t *block = (const uint8_t *)s->row + s->c0 / len * bytes;                               \
-    for (int64_t i = 0; i < s->n; i += len, block += bytes, y += len) name##_neon(y, block);            \
+    const uint8_t *block = (const uint8_t *)s->row + s->c0 / LEN_##id * BYTES_##id;                     \
+    const float *end = y + s->n;                                                                        \
+    for (; y < end; y += LEN_##id, block += BYTES_##id) name##_neon(y, block);                          \
   }
 PLAIN_TYPES(DECODE_PLAIN)
 
 #define DECODE_CODEBOOK(name, id, make_book)                                                            \
   static void decode_##name##_neon(float *y, const ij_stretch *s) {                                     \
-    const int64_t len = ij__dtype_block_len(IJ_DTYPE_##id), bytes = ij__dtype_block_bytes(IJ_DTYPE_##id); \
-    const uint8_t *block = (const uint8_t *)s->row + s->c0 / len * bytes;                               \
+    const uint8_t *block = (const uint8_t *)s->row + s->c0 / LEN_##id * BYTES_##id;                     \
+    const float *end = y + s->n;                                                                        \
     const codebook book = make_book;                                                                    \
-    for (int64_t i = 0; i < s->n; i += len, block += bytes, y += len) name##_neon(y, block, book);      \
+    for (; y < end; y += LEN_##id, block += BYTES_##id) name##_neon(y, block, book);                    \
   }
 CODEBOOK_TYPES(DECODE_CODEBOOK)
 
