@@ -1,4 +1,8 @@
-/* golden.h: a checkpoint with the oracle's answers beside it, and small helpers that the golden programs share. */
+/* golden.h: a checkpoint with the oracle's answers beside it, and small helpers that the golden programs share.
+ *
+ * golden.json may name a file of the folder as "model", which is opened instead of the folder, and need not have a short prompt;
+ * golden.safetensors need not have a trace. Folders on a command line may be named in a file, one a line: @FILE.
+ */
 #ifndef IJ_TEST_GOLDEN_H
 #define IJ_TEST_GOLDEN_H
 
@@ -10,11 +14,12 @@
 #include "test.h"
 
 #define GOLDEN_MAX 4096
+#define GOLDEN_MAX_FOLDERS 256
 
 typedef struct golden {
   ij_ckpt *file;
   const float *logits;  /* [n, vocab] */
-  const float *trace;   /* [n_point, n, hidden] */
+  const float *trace;   /* [n_point, n, hidden] or NULL */
   int64_t n, n_vocab, n_point, hidden;
   int32_t prompt[GOLDEN_MAX];
   int n_greedy, n_short, n_short_greedy;
@@ -31,16 +36,27 @@ static inline int golden_ids(const ij_json_value *root, const char *key, int32_t
   return n;
 }
 
-static inline bool golden_open(golden *g, const char *folder) {
-  ij_err err = {0};
-  char *text = NULL, path[1024];
+/* golden.json of a folder; NULL when it has none or a bad one. */
+static inline ij_json *golden_json(const char *folder, char **text, ij_err *err) {
+  char path[1024];
   size_t n = 0;
   ij_json *doc = NULL;
-  memset(g, 0, sizeof *g);
+  *text = NULL;
   snprintf(path, sizeof path, "%s/golden.json", folder);
-  if (ij__os_read_file(path, 1 << 20, &text, &n, &err) != IJ_OK || ij__json_parse(&doc, text, n, path, &err) != IJ_OK) {
+  if (ij__os_read_file(path, 1 << 20, text, &n, err) != IJ_OK || ij__json_parse(&doc, *text, n, path, err) != IJ_OK) {
+    ij__free(*text);
+    return NULL;
+  }
+  return doc;
+}
+
+static inline bool golden_open(golden *g, const char *folder) {
+  ij_err err = {0};
+  char *text, path[1024];
+  memset(g, 0, sizeof *g);
+  ij_json *doc = golden_json(folder, &text, &err);
+  if (!doc) {
     TEST_FAIL("%s: %s", err.where, err.message);
-    ij__free(text);
     return false;
   }
   const ij_json_value *root = ij__json_root(doc);
@@ -57,29 +73,45 @@ static inline bool golden_open(golden *g, const char *folder) {
     return false;
   }
   const ij_tensor_view *logits = ij__ckpt_find(g->file, "logits"), *trace = ij__ckpt_find(g->file, "trace");
-  if (!logits || !trace || logits->dims[0] != g->n) {
-    TEST_FAIL("%s lacks logits or trace, or they do not fit the prompt", path);
+  if (!logits || logits->dims[0] != g->n || (trace && trace->dims[1] != g->n)) {
+    TEST_FAIL("%s lacks logits, or they or the trace do not fit the prompt", path);
     return false;
   }
   g->logits = logits->data;
   g->n_vocab = logits->dims[1];
-  g->trace = trace->data;
-  g->n_point = trace->dims[0];
-  g->hidden = trace->dims[2];
+  g->trace = trace ? trace->data : NULL;
+  g->n_point = trace ? trace->dims[0] : 0;
+  g->hidden = trace ? trace->dims[2] : 0;
   return true;
 }
 
 static inline void golden_close(golden *g) { ij__ckpt_close(&g->file); }
 
+/* What to open: the folder, or the file in it that its golden.json names. */
+static inline void golden_model_path(char *out, size_t size, const char *folder) {
+  ij_err err = {0};
+  char *text;
+  const char *name;
+  size_t len;
+  ij_json *doc = golden_json(folder, &text, &err);
+  snprintf(out, size, "%s", folder);
+  if (!doc) return;
+  if (ij__json_get_string(ij__json_member(ij__json_root(doc), "model"), &name, &len)) snprintf(out, size, "%s/%.*s", folder, (int)len, name);
+  ij__json_free(&doc);
+  ij__free(text);
+}
+
 static inline ij_model *open_model_or_fail(const char *folder, int n_threads, int max_batch, const char *level) {
   ij_model_options o = ij_model_options_default();
   ij_model *m = NULL;
   ij_err err = {0};
+  char path[1024];
+  golden_model_path(path, sizeof path, folder);
   o.n_threads = n_threads;
   o.max_batch = max_batch;
   o.cpu_mask = level;
   o.tokenizer = false;
-  if (ij_model_open(&m, folder, &o, &err) != IJ_OK) TEST_FAIL("%s: %s", err.where, err.message);
+  if (ij_model_open(&m, path, &o, &err) != IJ_OK) TEST_FAIL("%s: %s", err.where, err.message);
   return m;
 }
 
@@ -91,6 +123,26 @@ static inline ij_session *open_session_or_fail(ij_model *m, int64_t n_ctx, ij_kv
   o.kv_type = kv;
   if (ij_session_open(&s, m, &o, &err) != IJ_OK) TEST_FAIL("%s: %s", err.where, err.message);
   return s;
+}
+
+/* The folders that args name: each itself, or as @FILE all those in FILE. */
+static inline int golden_folders(char (*out)[512], int max, int n_args, char **args) {
+  int n = 0;
+  for (int i = 0; i < n_args; i++) {
+    if (args[i][0] != '@') {
+      if (n < max) snprintf(out[n++], sizeof *out, "%s", args[i]);
+      continue;
+    }
+    FILE *f = fopen(args[i] + 1, "r");
+    if (!f) TEST_FAIL("%s cannot be opened", args[i] + 1);
+    while (f && n < max && fgets(out[n], sizeof *out, f)) {
+      out[n][strcspn(out[n], "\n")] = 0;
+      n += out[n][0] != 0;
+    }
+    if (f) fclose(f);
+  }
+  if (n == 0) TEST_FAIL("no folders given");
+  return n;
 }
 
 static inline double max_diff(const float *a, const float *b, int64_t n) {

@@ -1,6 +1,6 @@
 /* same.c: one answer. Every other way to the same tokens must give the same bits as the plain one.
  *
- *   same [--every N] [--bits FILE] FOLDER...    each holds a checkpoint and golden.json
+ *   same [--every N] [--bits FILE] FOLDER...    each holds a checkpoint and golden.json; @FILE lists folders
  *
  * The plain way: one thread, the whole prompt in one step, alone, at the best kernel level. The others: more threads, every chunking, every
  * kernel level of this processor, company of 0 to 5 other sessions, after save and restore, fork, and rollback of 1 to 40 tokens. FILE has
@@ -320,9 +320,11 @@ int main(int argc, char **argv) {
     else if (strcmp(argv[first], "--every") == 0 && atoi(argv[first + 1]) > 0) every = atoi(argv[first + 1]);
     else TEST_FAIL("what is %s %s?", argv[first], argv[first + 1]);
   }
-  for (int i = first; i < argc; i++) {
-    folder = argv[i];
-    kv = types[(i - first) % 3];
+  static char folders[GOLDEN_MAX_FOLDERS][512];
+  int n = golden_folders(folders, GOLDEN_MAX_FOLDERS, argc - first, argv + first);
+  for (int i = 0; i < n; i++) {
+    folder = folders[i];
+    kv = types[i % 3];
     if (begin()) {
       RUN(same_bits_as_on_record);
       RUN(same_across_threads_chunks_and_levels);
@@ -337,6 +339,5 @@ int main(int argc, char **argv) {
     free(plain);
     plain = NULL;
   }
-  if (argc <= first) TEST_FAIL("no folders given");
   return test_report();
 }
