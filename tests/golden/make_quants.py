@@ -3,8 +3,9 @@
     pip install gguf 'mlx[cpu]' && python3 tests/golden/make_quants.py tests/fixtures/quants.safetensors
 
 `TYPE.raw` and `TYPE.values` are random blocks and what the gguf package makes of them, for the block types that blocks.safetensors
-lacks. `TYPE/GROUP/SIDE.codes`, `.scales`, `.biases` and `.values` are random codes and sidecars (affine: scales of both signs over
-many magnitudes) and what mx.dequantize makes of them in float32. Scales that stand for NaN are left out: programs differ there.
+lacks, and `TYPE.grid` the codebooks of that package. `TYPE/GROUP/SIDE.codes`, `.scales`, `.biases` and `.values` are random codes and
+sidecars (affine: scales of both signs over many magnitudes) and what mx.dequantize makes of them in float32. Scales that stand for
+NaN are left out: programs differ there.
 """
 import json
 import struct
@@ -15,6 +16,7 @@ import mlx.core as mx
 import numpy as np
 
 COLS = 256
+DTYPES = {"float32": "F32", "uint8": "U8", "int8": "I8"}
 SIDES = {"F32": mx.float32, "BF16": mx.bfloat16, "F16": mx.float16}
 rng = np.random.default_rng(4)
 tensors = {}
@@ -26,6 +28,12 @@ def add_blocks(name, rows, scale_column, scales):
     raw[:, scale_column:scale_column + scales.shape[1]] = scales
     tensors[name + ".raw"] = raw
     tensors[name + ".values"] = gguf.quants.dequantize(raw, kind).astype(np.float32)
+
+
+def add_grid(name):
+    kind = getattr(gguf.quants, name)
+    kind.init_grid()
+    tensors[name + ".grid"] = kind.grid.reshape(kind.grid_shape).astype(np.int8)
 
 
 def half_scales(rows):
@@ -56,7 +64,7 @@ def add_mode(mode, group, bits, scales):
 def write(path):
     header, at = {}, 0
     for name, a in tensors.items():
-        header[name] = {"dtype": "F32" if a.dtype == np.float32 else "U8", "shape": list(a.shape), "data_offsets": [at, at + a.nbytes]}
+        header[name] = {"dtype": DTYPES[a.dtype.name], "shape": list(a.shape), "data_offsets": [at, at + a.nbytes]}
         at += a.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -69,6 +77,8 @@ def main():
     add_blocks("TQ1_0", 4, 52, half_scales(4))
     add_blocks("TQ2_0", 4, 64, half_scales(4))
     add_blocks("NVFP4", 16, 0, rng.permutation(127)[:64].reshape(16, 4).astype(np.uint8))
+    for name in ("IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"):
+        add_grid(name)
     for bits in (2, 3, 4, 5, 6, 8):
         for group in (32, 64, 128):
             for side in SIDES:

@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "io/safetensors.h"
 #include "kernels/kernels.h"
+#include "quant/fmt_iq.h"
 #include "quant/quant.h"
 #include "test.h"
 
@@ -133,6 +134,41 @@ static void blocks_of_the_gguf_package(void) {
   close_file(&f);
 }
 
+static void check_grid(const file *f, const char *name, const uint64_t *wide, const uint32_t *narrow) {
+  const ij_tensor_view *grid = part(f, name, "grid");
+  if (!grid) {
+    TEST_FAIL("%s: no grid in the file", name);
+    return;
+  }
+  for (int64_t i = 0; i < grid->dims[0]; i++) {
+    for (int64_t j = 0; j < grid->dims[1]; j++) {
+      uint64_t entry = wide ? wide[i] : narrow[i];
+      uint8_t want = ((const uint8_t *)grid->data)[i * grid->dims[1] + j];
+      if ((uint8_t)(entry >> (8 * j)) != want) TEST_FAIL("%s: entry %lld is not that of the file", name, (long long)i);
+    }
+  }
+}
+
+/* The rows above reach only a part of the codebooks: here are all entries. */
+static void codebooks(void) {
+  file f = {0};
+  if (open_file(&f, "tests/fixtures/quants.safetensors")) {
+    check_grid(&f, "IQ1_S", ij__iq1_grid, NULL);
+    check_grid(&f, "IQ2_XXS", ij__iq2_xxs_grid, NULL);
+    check_grid(&f, "IQ2_XS", ij__iq2_xs_grid, NULL);
+    check_grid(&f, "IQ2_S", ij__iq2_s_grid, NULL);
+    check_grid(&f, "IQ3_XXS", NULL, ij__iq3_xxs_grid);
+    check_grid(&f, "IQ3_S", NULL, ij__iq3_s_grid);
+  }
+  close_file(&f);
+  for (int i = 0; i < 128; i++) {
+    int set = 0;
+    for (int bit = 0; bit < 8; bit++) set += ij__iq_signs[i] >> bit & 1;
+    CHECK_INT(ij__iq_signs[i] & 0x7f, i);
+    CHECK_INT(set % 2, 0);
+  }
+}
+
 /* "TYPE/GROUP/SIDE" */
 static bool split_stem(const char *stem, ij_weight *w) {
   char type[32], side[8];
@@ -219,6 +255,7 @@ static void rows_strides_and_the_factor(void) {
 int main(void) {
   RUN(published_blocks);
   RUN(blocks_of_the_gguf_package);
+  RUN(codebooks);
   RUN(split_types_of_mlx);
   RUN(nan_scales_stay_nan);
   RUN(rows_strides_and_the_factor);
