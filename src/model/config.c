@@ -9,22 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/map.h"
-#include "model/names.h"
-
-#define MAX_WIDTH (1 << 24) /* of any activation; also bounds every product of two dimensions far below int64 */
+#include "model/config_int.h"
 
 typedef struct reader {
   ij_config *c;
   const ij_ckpt *ckpt;
+  ij_names names;
   const ij_json_value *root, *text; /* the same object in flat files */
   const char *prefix;               /* "text_config." or "" */
-  ij_findings findings;
-  int n_malformed, n_refused;
+  ij_config_check check;
 } reader;
-
-#define MALFORMED(r, ...) ((r)->n_malformed++, ij__findings_add(&(r)->findings, __VA_ARGS__))
-#define REFUSED(r, ...) ((r)->n_refused++, ij__findings_add(&(r)->findings, __VA_ARGS__))
 
 typedef enum got { ABSENT, GOOD, BAD } got;
 
@@ -129,7 +123,7 @@ static bool string_is(const ij_json_value *v, const char *want) {
 
 /* Dimension `dim` of a tensor, when it is there, has that many dimensions, and the number is sane; otherwise 0. */
 static int tensor_dim(const reader *r, ij_tensor_id id, int layer, int n_dims, int dim) {
-  const ij_tensor_view *t = ij__tensor_find(r->ckpt, id, layer);
+  const ij_tensor_view *t = ij__slot_tensor(&r->names, id, layer);
   return t && t->n_dims == n_dims && t->dims[dim] <= MAX_WIDTH ? (int)t->dims[dim] : 0;
 }
 
@@ -281,7 +275,7 @@ static void derive_heads(const reader *r, const head_keys *k, const bool *slidin
 }
 
 static bool dim_agrees(const reader *r, ij_tensor_id id, int layer, int dim, int64_t want) {
-  const ij_tensor_view *t = ij__tensor_find(r->ckpt, id, layer);
+  const ij_tensor_view *t = ij__slot_tensor(&r->names, id, layer);
   return !t || want == 0 || t->n_dims != 2 || t->dims[dim] == want;
 }
 
@@ -422,12 +416,15 @@ static void read_dense(reader *r) {
   int64_t n_dense = 0;
   got g = text_int(r, "dense_mlp_idx", NULL, 0, IJ_MAX_LAYERS, &n_dense);
   for (int i = 0; i < r->c->n_layer; i++) {
-    bool has_dense = ij__tensor_find(r->ckpt, IJ_T_DENSE_W13, i) != NULL, has_moe = ij__tensor_find(r->ckpt, IJ_T_EXPERT_W13, i) != NULL;
+    ij_slot slots[2];
+    ij__slot_find(&slots[0], &r->names, IJ_T_EXPERT_W13, i);
+    ij__slot_find(&slots[1], &r->names, IJ_T_DENSE_W13, i);
+    bool has_dense = slots[1].n > 0, has_moe = slots[0].n > 0;
     bool by_word = (size_t)i < words.n;
     bool dense = by_word ? words.flag[i] : g == GOOD ? i < n_dense : has_dense;
     if (has_dense != has_moe && dense != has_dense) {
-      MALFORMED(r, "%s%s makes layer %d %s, but the checkpoint holds its %s", r->prefix, by_word ? "mlp_layer_types" : "dense_mlp_idx", i,
-                dense ? "dense" : "sparse", has_dense ? "mlp.w13_dn.weight" : "mlp.experts.w13_weight");
+      MALFORMED(r, "%s%s makes layer %d %s, but the checkpoint holds %s", r->prefix, by_word ? "mlp_layer_types" : "dense_mlp_idx", i,
+                dense ? "dense" : "sparse", slots[has_dense].source[0].name);
       dense = has_dense;
     }
     r->c->dense[i] = dense;
@@ -480,6 +477,7 @@ static void read_tied(reader *r) {
   if (r->text == r->root) levels[1] = NULL;
   bool tied[2] = {false, false}, good[2];
   char text[64];
+  ij_slot unembed;
   for (int i = 0; i < 2; i++) {
     good[i] = ij__json_get_bool(levels[i], &tied[i]);
     if (levels[i] && !good[i])
@@ -488,8 +486,8 @@ static void read_tied(reader *r) {
   if (good[0] && good[1] && tied[0] != tied[1])
     MALFORMED(r, "tie_word_embeddings is %s, but text_config.tie_word_embeddings is %s", tied[1] ? "true" : "false",
               tied[0] ? "true" : "false");
-  else if ((tied[0] || tied[1]) && ij__tensor_find(r->ckpt, IJ_T_UNEMBED, -1))
-    REFUSED(r, "tie_word_embeddings is true, but the checkpoint holds model.llm.unembed.weight: only false is supported then");
+  else if ((tied[0] || tied[1]) && ij__slot_find(&unembed, &r->names, IJ_T_UNEMBED, -1))
+    REFUSED(r, "tie_word_embeddings is true, but the checkpoint holds %s: only false is supported then", unembed.source[0].name);
   else
     r->c->tied = tied[0] || tied[1];
 }
@@ -532,7 +530,7 @@ static void read_experts(reader *r, int moe_layer) {
 }
 
 static int conv_taps(const reader *r) {
-  const ij_tensor_view *t = ij__tensor_find(r->ckpt, IJ_T_ATTN_CONV, 0);
+  const ij_tensor_view *t = ij__slot_tensor(&r->names, IJ_T_ATTN_CONV, 0);
   if (!t || t->n_dims < 2 || t->dims[0] <= 0) return 0;
   int64_t n = t->n_values / t->dims[0];
   return n <= IJ_MAX_CONV_KERNEL ? (int)n : 0;
@@ -565,34 +563,6 @@ static void read_sizes(reader *r) {
 
 /* ----------------------------------------------------------------------------------------------------------- finish */
 
-static uint64_t mix(uint64_t h, uint64_t value) {
-  unsigned char bytes[8];
-  for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(value >> (8 * i));
-  return ij__hash_bytes(bytes, sizeof bytes, h);
-}
-
-static uint64_t mix_double(uint64_t h, double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return mix(h, bits);
-}
-
-/* Field by field in a fixed order and width, so that it does not depend on the compiler, the machine or the layout of ij_config. */
-static uint64_t fingerprint_of(const ij_config *c) {
-  const int counts[] = {c->n_layer,    c->hidden,        c->vocab,        c->unpadded_vocab, c->window,        c->d_rel,    c->conv_kernel,
-                        c->dense_width, c->expert_width, c->n_expert,     c->n_expert_used,  c->n_shared,      c->embed_norm, c->tied};
-  uint64_t h = mix(0, 1); /* version of this list */
-  for (size_t i = 0; i < IJ_COUNT_OF(counts); i++) h = mix(h, (uint64_t)counts[i]);
-  for (int kind = 0; kind < 2; kind++) {
-    const ij_attn_dims *a = &c->attn[kind];
-    h = mix(mix(mix(mix(h, (uint64_t)a->n_head), (uint64_t)a->n_kv_head), (uint64_t)a->head_dim), (uint64_t)a->rel_extent);
-  }
-  const double reals[] = {c->n_floor, c->log_alpha, c->eps, c->route_scale, c->logit_divisor};
-  for (size_t i = 0; i < IJ_COUNT_OF(reals); i++) h = mix_double(h, reals[i]);
-  for (int i = 0; i < c->n_layer; i++) h = mix(h, (uint64_t)c->sliding[i] | (uint64_t)c->dense[i] << 1);
-  return h;
-}
-
 static void read_text(reader *r) {
   ij_config *c = r->c;
   c->n_layer = required_int(r, "num_hidden_layers", NULL, 1, IJ_MAX_LAYERS);
@@ -610,41 +580,9 @@ static void read_text(reader *r) {
   if (moe_layer >= 0) read_experts(r, moe_layer);
 }
 
-/* config.json against the tensors. Missing and unknown tensors alone are for the binding to report; beside a shape that does not
- * fit they are part of the same story. */
-static void check_tensors(reader *r) {
-  ij_audit audit = {0};
-  ij__tensors_audit(&audit, r->c, r->ckpt);
-  if (audit.n_shape == 0) return;
-  audit = (ij_audit){.findings = r->findings};
-  ij__tensors_audit(&audit, r->c, r->ckpt);
-  r->findings = audit.findings;
-  r->n_malformed += audit.n_shape;
-}
-
-static ij_status report(const reader *r, ij_err *err) {
-  const ij_findings *f = &r->findings;
-  ij_status code = r->n_malformed ? IJ_E_FORMAT : IJ_E_UNSUPPORTED;
-  const char *verdict = r->n_malformed ? "is malformed or contradicts the tensors" : "asks for a network that is not supported";
-  if (f->n > f->n_shown)
-    return ij__fail(err, code, ij__ckpt_config_path(r->ckpt), "the configuration %s: %s; and %d more", verdict, f->text, f->n - f->n_shown);
-  return ij__fail(err, code, ij__ckpt_config_path(r->ckpt), "the configuration %s: %s", verdict, f->text);
-}
-
-/* One clear sentence for builds that are another storage form altogether: nothing else about them is worth listing. */
-static ij_status check_form(const reader *r, ij_err *err) {
-  static const char *const keys[] = {"quantization", "quantization_config"};
-  ij_status s = ij__names_check_form(r->ckpt, err);
-  for (size_t i = 0; s == IJ_OK && i < IJ_COUNT_OF(keys); i++) {
-    if (member(r->root, keys[i]) || member(r->text, keys[i]))
-      s = ij__fail(err, IJ_E_UNSUPPORTED, ij__ckpt_config_path(r->ckpt),
-                   "the key %s marks a quantized checkpoint; weights must be F32, BF16 or F16: use the unquantized release", keys[i]);
-  }
-  return s;
-}
-
 ij_status ij__config_read(ij_config *out, const ij_ckpt *ckpt, ij_err *err) {
   memset(out, 0, sizeof *out);
+  if (ij__ckpt_gguf(ckpt)) return ij__config_read_gguf(out, ckpt, err);
   reader r = {.c = out, .ckpt = ckpt, .root = ij__ckpt_config(ckpt)};
   if (!r.root) return ij__fail(err, IJ_E_FORMAT, ij__ckpt_folder(ckpt), "there is no config.json beside the tensors");
   if (ij__json_type_of(r.root) != IJ_JSON_OBJECT)
@@ -656,10 +594,12 @@ ij_status ij__config_read(ij_config *out, const ij_ckpt *ckpt, ij_err *err) {
                     ij__json_type_name(ij__json_type_of(text)));
   r.text = text ? text : r.root;
   r.prefix = text ? "text_config." : "";
-  ij_status s = check_form(&r, err);
+  ij_status s = ij__names_open(&r.names, ckpt, err);
+  if (s == IJ_OK) s = ij__quant_config_check(ckpt, err);
   if (s != IJ_OK) return s;
+  const char *where = ij__ckpt_config_path(ckpt);
   read_identity(&r);
-  if (r.n_refused) return report(&r, err); /* another architecture: its keys mean other things */
+  if (r.check.n_refused) return ij__config_report(&r.check, where, err); /* another architecture: its keys mean other things */
   read_text(&r);
   read_fixed(&r);
   read_tied(&r);
@@ -668,8 +608,5 @@ ij_status ij__config_read(ij_config *out, const ij_ckpt *ckpt, ij_err *err) {
   out->audio_token = placeholder(&r, "audio_token_id", 200053);
   read_towers(&r);
   read_mtp(&r);
-  check_tensors(&r);
-  if (r.findings.n) return report(&r, err);
-  out->fingerprint = fingerprint_of(out);
-  return IJ_OK;
+  return ij__config_finish(out, &r.names, &r.check, where, err);
 }

@@ -1,6 +1,5 @@
-/* names.c: see names.h. The table itself is in the header; here are the look-ups, the shapes, and the audit that compares a whole
- * checkpoint with a config. An unknown dimension is 0 and matches anything, so the audit also works on a config that is still
- * being read. */
+/* names.c: see names.h. The tables of names, and the walk between a name and its row. A layout is found by the prefixes that only it
+ * uses; names are matched by pattern, so no table is ever expanded and any number of layers costs nothing. */
 #include "model/names.h"
 
 #include <limits.h>
@@ -9,12 +8,10 @@
 
 #include "core/str.h"
 
-#define PREFIX "model.llm."
-#define LAYER_PREFIX "model.llm.layers."
+/* ------------------------------------------------------------------------------------------------------------ slots */
 
 static const ij_tensor_spec specs[IJ_T_COUNT] = {
-#define SPEC_ROW(id, place, name, kind, d0, d1, d2) \
-  [IJ_T_##id] = {name, IJ_IN_##place, IJ_TENSOR_##kind, {IJ_DIM_##d0, IJ_DIM_##d1, IJ_DIM_##d2}},
+#define SPEC_ROW(id, place, kind, d0, d1, d2) [IJ_T_##id] = {IJ_IN_##place, IJ_TENSOR_##kind, {IJ_DIM_##d0, IJ_DIM_##d1, IJ_DIM_##d2}},
     IJ_TENSOR_LIST(SPEC_ROW)
 #undef SPEC_ROW
 };
@@ -27,6 +24,7 @@ static const char *const dim_keys[IJ_DIM_COUNT][2] = {
     [IJ_DIM_Q] = {"num_attention_heads * head_dim", "swa_num_attention_heads * swa_head_dim"},
     [IJ_DIM_KV] = {"num_key_value_heads * head_dim", "swa_num_key_value_heads * swa_head_dim"},
     [IJ_DIM_R] = {"num_attention_heads * d_rel", "swa_num_attention_heads * d_rel"},
+    [IJ_DIM_QKVR] = {"rows of q, k, v and r", "rows of q, k, v and r"},
     [IJ_DIM_REL] = {"d_rel", "d_rel"},
     [IJ_DIM_EXTENT] = {"rel_extent", "sliding_window_size"},
     [IJ_DIM_K] = {"sconv_kernel_size", "sconv_kernel_size"},
@@ -36,57 +34,11 @@ static const char *const dim_keys[IJ_DIM_COUNT][2] = {
     [IJ_DIM_2I] = {"2 * expert width", "2 * expert width"},
     [IJ_DIM_E] = {"n_routed_experts", "n_routed_experts"},
     [IJ_DIM_S] = {"n_shared_experts", "n_shared_experts"},
+    [IJ_DIM_SI] = {"n_shared_experts * expert width", "n_shared_experts * expert width"},
     [IJ_DIM_ES] = {"n_routed_experts + n_shared_experts", "n_routed_experts + n_shared_experts"},
 };
 
 const ij_tensor_spec *ij__tensor_spec(ij_tensor_id id) { return &specs[id]; }
-
-void ij__tensor_name(char buf[IJ_TENSOR_NAME_MAX], ij_tensor_id id, int layer) {
-  if (specs[id].place == IJ_IN_MODEL)
-    snprintf(buf, IJ_TENSOR_NAME_MAX, PREFIX "%s", specs[id].name);
-  else
-    snprintf(buf, IJ_TENSOR_NAME_MAX, LAYER_PREFIX "%d.%s", layer, specs[id].name);
-}
-
-/* "12.rest" -> 12 and "rest"; only the canonical spelling of a number, so that two names never mean one tensor. */
-static const char *parse_layer(const char *s, int *layer) {
-  int64_t n = 0;
-  const char *p = s;
-  while (*p >= '0' && *p <= '9') {
-    n = n * 10 + (*p++ - '0');
-    if (n > INT_MAX) return NULL;
-  }
-  if (p == s || *p != '.' || (s[0] == '0' && p > s + 1)) return NULL;
-  *layer = (int)n;
-  return p + 1;
-}
-
-bool ij__tensor_parse(const char *name, ij_tensor_id *id, int *layer) {
-  if (!ij__str_starts_with(name, PREFIX)) return false;
-  const char *rest = name + strlen(PREFIX);
-  bool in_layer = ij__str_starts_with(name, LAYER_PREFIX);
-  *layer = -1;
-  if (in_layer && !(rest = parse_layer(name + strlen(LAYER_PREFIX), layer))) return false;
-  for (int i = 0; i < IJ_T_COUNT; i++) {
-    if ((specs[i].place != IJ_IN_MODEL) == in_layer && strcmp(specs[i].name, rest) == 0) {
-      *id = (ij_tensor_id)i;
-      return true;
-    }
-  }
-  return false;
-}
-
-bool ij__name_is_decoder(const char *name) {
-  ij_tensor_id id;
-  int layer;
-  return ij__tensor_parse(name, &id, &layer);
-}
-
-const ij_tensor_view *ij__tensor_find(const ij_ckpt *ckpt, ij_tensor_id id, int layer) {
-  char name[IJ_TENSOR_NAME_MAX];
-  ij__tensor_name(name, id, layer);
-  return ij__ckpt_find(ckpt, name);
-}
 
 bool ij__tensor_expected(const ij_config *config, ij_tensor_id id, int layer) {
   if (id == IJ_T_UNEMBED && config->tied) return false;
@@ -97,15 +49,17 @@ bool ij__tensor_expected(const ij_config *config, ij_tensor_id id, int layer) {
   return true;
 }
 
-static int64_t dim_value(ij_dim dim, const ij_config *c, int layer) {
+int64_t ij__dim_value(ij_dim dim, const ij_config *c, int layer) {
   const ij_attn_dims *a = &c->attn[layer >= 0 && c->sliding[layer]];
+  int64_t q = (int64_t)a->n_head * a->head_dim, kv = (int64_t)a->n_kv_head * a->head_dim, r = (int64_t)a->n_head * c->d_rel;
   switch (dim) {
     case IJ_DIM_V: return c->vocab;
     case IJ_DIM_H: return c->hidden;
     case IJ_DIM_d: return a->head_dim;
-    case IJ_DIM_Q: return (int64_t)a->n_head * a->head_dim;
-    case IJ_DIM_KV: return (int64_t)a->n_kv_head * a->head_dim;
-    case IJ_DIM_R: return (int64_t)a->n_head * c->d_rel;
+    case IJ_DIM_Q: return q;
+    case IJ_DIM_KV: return kv;
+    case IJ_DIM_R: return r;
+    case IJ_DIM_QKVR: return q && kv && r ? q + 2 * kv + r : 0;
     case IJ_DIM_REL: return c->d_rel;
     case IJ_DIM_EXTENT: return a->rel_extent;
     case IJ_DIM_K: return c->conv_kernel;
@@ -115,6 +69,7 @@ static int64_t dim_value(ij_dim dim, const ij_config *c, int layer) {
     case IJ_DIM_2I: return 2 * (int64_t)c->expert_width;
     case IJ_DIM_E: return c->n_expert;
     case IJ_DIM_S: return c->n_shared;
+    case IJ_DIM_SI: return (int64_t)c->n_shared * c->expert_width;
     case IJ_DIM_ES: return c->n_expert && c->n_shared ? (int64_t)c->n_expert + c->n_shared : 0;
     case IJ_DIM_END:
     case IJ_DIM_COUNT: break;
@@ -122,208 +77,403 @@ static int64_t dim_value(ij_dim dim, const ij_config *c, int layer) {
   return 0;
 }
 
+/* The same in a GGUF file, where both kinds of layer share all but the extent. */
+static const char *const gguf_dim_keys[IJ_DIM_COUNT] = {
+    [IJ_DIM_V] = "vocab_size",
+    [IJ_DIM_H] = "embedding_length",
+    [IJ_DIM_d] = "attention.key_length",
+    [IJ_DIM_Q] = "attention.head_count * key_length",
+    [IJ_DIM_KV] = "attention.head_count_kv * key_length",
+    [IJ_DIM_R] = "attention.head_count * d_rel",
+    [IJ_DIM_QKVR] = "rows of q, k, v and r",
+    [IJ_DIM_REL] = "d_rel",
+    [IJ_DIM_EXTENT] = "rel_extent or rel_extent_swa",
+    [IJ_DIM_K] = "shortconv_kernel",
+    [IJ_DIM_D] = "feed_forward_length",
+    [IJ_DIM_2D] = "2 * feed_forward_length",
+    [IJ_DIM_I] = "expert_feed_forward_length",
+    [IJ_DIM_2I] = "2 * expert_feed_forward_length",
+    [IJ_DIM_E] = "expert_count",
+    [IJ_DIM_S] = "expert_shared_count",
+    [IJ_DIM_SI] = "expert_shared_count * expert_feed_forward_length",
+    [IJ_DIM_ES] = "expert_count + expert_shared_count",
+};
+
+const char *ij__dim_key(ij_dim dim, const ij_names *names, const ij_config *config, int layer) {
+  return ij__ckpt_gguf(names->ckpt) ? gguf_dim_keys[dim] : dim_keys[dim][layer >= 0 && config->sliding[layer]];
+}
+
 int ij__tensor_shape(int64_t dims[IJ_TENSOR_MAX_SPEC_DIMS], const ij_config *config, ij_tensor_id id, int layer) {
   int n = 0;
   while (n < IJ_TENSOR_MAX_SPEC_DIMS && specs[id].dims[n] != IJ_DIM_END) {
-    dims[n] = dim_value(specs[id].dims[n], config, layer);
+    dims[n] = ij__dim_value(specs[id].dims[n], config, layer);
     n++;
   }
   return n;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ audit */
+/* ---------------------------------------------------------------------------------------------------------- layouts */
 
-static bool dim_fits(int64_t want, int64_t got) { return want == 0 ? got > 0 : want == got; }
+#define ROW(id, part, name) {IJ_T_##id, IJ_PART_##part, name}
 
-static bool shape_fits(const ij_tensor_view *t, ij_tensor_kind kind, const int64_t *want, int n_want) {
-  if (kind == IJ_TENSOR_SCALAR) return t->n_dims == 0 || (t->n_dims == 1 && t->dims[0] == 1);
-  if (kind == IJ_TENSOR_CONV && t->n_dims == 3) {
-    if (!dim_fits(want[0], t->dims[0])) return false;
-    return (t->dims[1] == 1 && dim_fits(want[1], t->dims[2])) || (t->dims[2] == 1 && dim_fits(want[1], t->dims[1]));
-  }
-  if (t->n_dims != n_want) return false;
-  for (int i = 0; i < n_want; i++) {
-    if (!dim_fits(want[i], t->dims[i])) return false;
-  }
-  return true;
-}
+/* The releases, and MLX conversions that keep their names but store gate and up apart. */
+static const ij_name_row original_rows[] = {
+    ROW(EMBED, WHOLE, "@embed.weight"),
+    ROW(EMBED_NORM, WHOLE, "@embed_norm.weight"),
+    ROW(NORM, WHOLE, "@norm.weight"),
+    ROW(UNEMBED, WHOLE, "@unembed.weight"),
+    ROW(ATTN_NORM, WHOLE, "@layers.#.attn_norm.weight"),
+    ROW(WQ, WHOLE, "@layers.#.attn.wq_du.weight"),
+    ROW(WK, WHOLE, "@layers.#.attn.wk_dv.weight"),
+    ROW(WV, WHOLE, "@layers.#.attn.wv_dv.weight"),
+    ROW(WR, WHOLE, "@layers.#.attn.wr_du.weight"),
+    ROW(WO, WHOLE, "@layers.#.attn.wo_ud.weight"),
+    ROW(Q_NORM, WHOLE, "@layers.#.attn.q_norm.weight"),
+    ROW(K_NORM, WHOLE, "@layers.#.attn.k_norm.weight"),
+    ROW(K_CONV, WHOLE, "@layers.#.attn.k_sconv.weight"),
+    ROW(V_CONV, WHOLE, "@layers.#.attn.v_sconv.weight"),
+    ROW(REL, WHOLE, "@layers.#.attn.rel_logits_proj.proj"),
+    ROW(ATTN_CONV, WHOLE, "@layers.#.attn_sconv.weight"),
+    ROW(MLP_NORM, WHOLE, "@layers.#.mlp_norm.weight"),
+    ROW(MLP_CONV, WHOLE, "@layers.#.mlp_sconv.weight"),
+    ROW(DENSE_W13, PAIRS, "@layers.#.mlp.w13_dn.weight"),
+    ROW(DENSE_W13, GATE, "@layers.#.mlp.gate_proj.weight"),
+    ROW(DENSE_W13, UP, "@layers.#.mlp.up_proj.weight"),
+    ROW(DENSE_W2, WHOLE, "@layers.#.mlp.w2_md.weight"),
+    ROW(DENSE_W2, WHOLE, "@layers.#.mlp.down_proj.weight"),
+    ROW(DENSE_SCALE, WHOLE, "@layers.#.mlp.global_scale"),
+    ROW(ROUTER, WHOLE, "@layers.#.mlp.gate.weight"),
+    ROW(ROUTER_BIAS, WHOLE, "@layers.#.mlp.gate.bias"),
+    ROW(ROUTER_SCALE, WHOLE, "@layers.#.mlp.gate.global_scale"),
+    ROW(EXPERT_W13, PAIRS, "@layers.#.mlp.experts.w13_weight"),
+    ROW(EXPERT_W13, GATE, "@layers.#.mlp.experts.gate_proj.weight"),
+    ROW(EXPERT_W13, UP, "@layers.#.mlp.experts.up_proj.weight"),
+    ROW(EXPERT_W2, WHOLE, "@layers.#.mlp.experts.w2_weight"),
+    ROW(EXPERT_W2, WHOLE, "@layers.#.mlp.experts.down_proj.weight"),
+    ROW(SHARED_W13, PAIRS, "@layers.#.mlp.shared_experts.shared_w13_weight"),
+    ROW(SHARED_W13, GATE, "@layers.#.mlp.shared_experts.gate_proj.weight"),
+    ROW(SHARED_W13, UP, "@layers.#.mlp.shared_experts.up_proj.weight"),
+    ROW(SHARED_W2, WHOLE, "@layers.#.mlp.shared_experts.shared_w2_weight"),
+    ROW(SHARED_W2, WHOLE, "@layers.#.mlp.shared_experts.down_proj.weight"),
+};
 
-/* "[32, 64]"; a dimension that is not known is "?". */
-static void format_shape(char *buf, size_t size, const int64_t *dims, int n) {
-  size_t len = (size_t)snprintf(buf, size, "[");
-  for (int i = 0; i < n && len < size; i++) {
-    const char *comma = i ? ", " : "";
-    if (dims[i] == 0)
-      len += (size_t)snprintf(buf + len, size - len, "%s?", comma);
+static const ij_name_row mlx_vlm_rows[] = {
+    ROW(EMBED, WHOLE, "@embed_tokens.weight"),
+    ROW(EMBED_NORM, WHOLE, "@embed_norm.weight"),
+    ROW(NORM, WHOLE, "@norm.weight"),
+    ROW(UNEMBED, WHOLE, "language_model.lm_head.weight"),
+    ROW(ATTN_NORM, WHOLE, "@layers.#.input_layernorm.weight"),
+    ROW(WQ, WHOLE, "@layers.#.self_attn.q_proj.weight"),
+    ROW(WK, WHOLE, "@layers.#.self_attn.k_proj.weight"),
+    ROW(WV, WHOLE, "@layers.#.self_attn.v_proj.weight"),
+    ROW(WR, WHOLE, "@layers.#.self_attn.r_proj.weight"),
+    ROW(WQ, QKVR, "@layers.#.self_attn.qkvr_proj.weight"),
+    ROW(WK, QKVR, "@layers.#.self_attn.qkvr_proj.weight"),
+    ROW(WV, QKVR, "@layers.#.self_attn.qkvr_proj.weight"),
+    ROW(WR, QKVR, "@layers.#.self_attn.qkvr_proj.weight"),
+    ROW(WO, WHOLE, "@layers.#.self_attn.o_proj.weight"),
+    ROW(Q_NORM, WHOLE, "@layers.#.self_attn.q_norm.weight"),
+    ROW(K_NORM, WHOLE, "@layers.#.self_attn.k_norm.weight"),
+    ROW(K_CONV, WHOLE, "@layers.#.self_attn.k_sconv.conv.weight"),
+    ROW(V_CONV, WHOLE, "@layers.#.self_attn.v_sconv.conv.weight"),
+    ROW(REL, WHOLE, "@layers.#.self_attn.rel_proj"),
+    ROW(ATTN_CONV, WHOLE, "@layers.#.attn_sconv.conv.weight"),
+    ROW(MLP_NORM, WHOLE, "@layers.#.post_attention_layernorm.weight"),
+    ROW(MLP_CONV, WHOLE, "@layers.#.mlp_sconv.conv.weight"),
+    ROW(DENSE_W13, GATE, "@layers.#.mlp.gate_proj.weight"),
+    ROW(DENSE_W13, UP, "@layers.#.mlp.up_proj.weight"),
+    ROW(DENSE_W2, WHOLE, "@layers.#.mlp.down_proj.weight"),
+    ROW(DENSE_SCALE, WHOLE, "@layers.#.mlp.global_scale"),
+    ROW(ROUTER, WHOLE, "@layers.#.mlp.gate_weight"),
+    ROW(ROUTER_BIAS, WHOLE, "@layers.#.mlp.e_score_correction_bias"),
+    ROW(ROUTER_SCALE, WHOLE, "@layers.#.mlp.global_scale"),
+    ROW(EXPERT_W13, GATE, "@layers.#.mlp.switch_mlp.gate_proj.weight"),
+    ROW(EXPERT_W13, UP, "@layers.#.mlp.switch_mlp.up_proj.weight"),
+    ROW(EXPERT_W13, FACTOR, "@layers.#.mlp.switch_mlp.gate_scale"),
+    ROW(EXPERT_W2, WHOLE, "@layers.#.mlp.switch_mlp.down_proj.weight"),
+    ROW(EXPERT_W2, FACTOR, "@layers.#.mlp.switch_mlp.out_scale"),
+    ROW(SHARED_W13, GATE, "@layers.#.mlp.shared_experts.gate_proj.weight"),
+    ROW(SHARED_W13, UP, "@layers.#.mlp.shared_experts.up_proj.weight"),
+    ROW(SHARED_W2, WHOLE, "@layers.#.mlp.shared_experts.down_proj.weight"),
+};
+
+static const ij_name_row module_rows[] = {
+    ROW(EMBED, WHOLE, "@embed_tokens.weight"),
+    ROW(EMBED_NORM, WHOLE, "@embed_norm.weight"),
+    ROW(EMBED_NORM, WHOLE, "@embed_tokens.embed_norm.weight"),
+    ROW(NORM, WHOLE, "@norm.weight"),
+    ROW(UNEMBED, WHOLE, "lm_head.weight"),
+    ROW(ATTN_NORM, WHOLE, "@layers.#.input_layernorm.weight"),
+    ROW(WQ, WHOLE, "@layers.#.self_attn.q_proj.weight"),
+    ROW(WK, WHOLE, "@layers.#.self_attn.k_proj.weight"),
+    ROW(WV, WHOLE, "@layers.#.self_attn.v_proj.weight"),
+    ROW(WR, WHOLE, "@layers.#.self_attn.r_proj.weight"),
+    ROW(WO, WHOLE, "@layers.#.self_attn.o_proj.weight"),
+    ROW(Q_NORM, WHOLE, "@layers.#.self_attn.q_norm.weight"),
+    ROW(K_NORM, WHOLE, "@layers.#.self_attn.k_norm.weight"),
+    ROW(K_CONV, WHOLE, "@layers.#.self_attn.k_sconv.conv1d.weight"),
+    ROW(V_CONV, WHOLE, "@layers.#.self_attn.v_sconv.conv1d.weight"),
+    ROW(REL, WHOLE, "@layers.#.self_attn.rel_logits_proj.proj"),
+    ROW(ATTN_CONV, WHOLE, "@layers.#.attn_sconv.conv1d.weight"),
+    ROW(MLP_NORM, WHOLE, "@layers.#.post_attention_layernorm.weight"),
+    ROW(MLP_CONV, WHOLE, "@layers.#.mlp_sconv.conv1d.weight"),
+    ROW(DENSE_W13, GATE, "@layers.#.mlp.gate_proj.weight"),
+    ROW(DENSE_W13, UP, "@layers.#.mlp.up_proj.weight"),
+    ROW(DENSE_W2, WHOLE, "@layers.#.mlp.down_proj.weight"),
+    ROW(DENSE_SCALE, WHOLE, "@layers.#.mlp.global_scale"),
+    ROW(ROUTER, WHOLE, "@layers.#.mlp.gate.weight"),
+    ROW(ROUTER_BIAS, WHOLE, "@layers.#.mlp.gate.e_score_correction_bias"),
+    ROW(ROUTER_SCALE, WHOLE, "@layers.#.mlp.gate.global_scale"),
+    ROW(EXPERT_W13, HALVES, "@layers.#.mlp.experts.gate_up_proj"),
+    ROW(EXPERT_W2, WHOLE, "@layers.#.mlp.experts.down_proj"),
+    ROW(SHARED_W13, GATE, "@layers.#.mlp.shared_experts.gate_proj"),
+    ROW(SHARED_W13, UP, "@layers.#.mlp.shared_experts.up_proj"),
+    ROW(SHARED_W2, WHOLE, "@layers.#.mlp.shared_experts.down_proj"),
+};
+
+static const ij_name_row gguf_rows[] = {
+    ROW(EMBED, WHOLE, "token_embd.weight"),
+    ROW(EMBED_NORM, WHOLE, "token_embd_norm.weight"),
+    ROW(NORM, WHOLE, "output_norm.weight"),
+    ROW(UNEMBED, WHOLE, "output.weight"),
+    ROW(ATTN_NORM, WHOLE, "blk.#.attn_norm.weight"),
+    ROW(WQ, WHOLE, "blk.#.attn_q.weight"),
+    ROW(WK, WHOLE, "blk.#.attn_k.weight"),
+    ROW(WV, WHOLE, "blk.#.attn_v.weight"),
+    ROW(WR, WHOLE, "blk.#.attn_r.weight"),
+    ROW(WO, WHOLE, "blk.#.attn_output.weight"),
+    ROW(Q_NORM, WHOLE, "blk.#.attn_q_norm.weight"),
+    ROW(K_NORM, WHOLE, "blk.#.attn_k_norm.weight"),
+    ROW(K_CONV, WHOLE, "blk.#.shortconv_k.weight"),
+    ROW(V_CONV, WHOLE, "blk.#.shortconv_v.weight"),
+    ROW(REL, WHOLE, "blk.#.attn_rel_proj.weight"),
+    ROW(ATTN_CONV, WHOLE, "blk.#.shortconv_attn.weight"),
+    ROW(MLP_NORM, WHOLE, "blk.#.ffn_norm.weight"),
+    ROW(MLP_CONV, WHOLE, "blk.#.shortconv_mlp.weight"),
+    ROW(DENSE_W13, GATE, "blk.#.ffn_gate.weight"),
+    ROW(DENSE_W13, UP, "blk.#.ffn_up.weight"),
+    ROW(DENSE_W2, WHOLE, "blk.#.ffn_down.weight"),
+    ROW(DENSE_SCALE, WHOLE, "blk.#.ffn_gscale.weight"),
+    ROW(ROUTER, WHOLE, "blk.#.ffn_gate_inp.weight"),
+    ROW(ROUTER_BIAS, WHOLE, "blk.#.exp_probs_b.bias"),
+    ROW(ROUTER_SCALE, WHOLE, "blk.#.ffn_gscale.weight"),
+    ROW(EXPERT_W13, GATE, "blk.#.ffn_gate_exps.weight"),
+    ROW(EXPERT_W13, UP, "blk.#.ffn_up_exps.weight"),
+    ROW(EXPERT_W2, WHOLE, "blk.#.ffn_down_exps.weight"),
+    ROW(SHARED_W13, GATE, "blk.#.ffn_gate_shexp.weight"),
+    ROW(SHARED_W13, UP, "blk.#.ffn_up_shexp.weight"),
+    ROW(SHARED_W2, WHOLE, "blk.#.ffn_down_shexp.weight"),
+};
+
+#define ROWS(table) .rows = table, .n_rows = IJ_COUNT_OF(table)
+
+static const ij_layout layouts[IJ_LAYOUT_COUNT] = {
+    [IJ_LAYOUT_ORIGINAL] = {"original names", "model.llm.", {"model.llm."}, 1, 1, true, ROWS(original_rows)},
+    [IJ_LAYOUT_MLX_VLM] = {"MLX module names", "language_model.model.", {"language_model."}, 1, 1, true, ROWS(mlx_vlm_rows)},
+    [IJ_LAYOUT_MODULES] = {"transformers module names", "model.language_model.", {"model.language_model.", "lm_head."}, 2, 1, true,
+                           ROWS(module_rows)},
+    [IJ_LAYOUT_MODULES_TEXT] = {"transformers module names, text only", "model.",
+                                {"model.layers.", "model.embed_tokens.", "model.embed_norm.", "model.norm.", "lm_head."}, 5, 4, true,
+                                ROWS(module_rows)},
+    [IJ_LAYOUT_GGUF] = {"GGUF names", "", {"blk.", "token_embd", "output"}, 3, 2, false, ROWS(gguf_rows)},
+};
+
+const ij_layout *ij__layout(ij_layout_id id) { return &layouts[id]; }
+
+/* ------------------------------------------------------------------------------------------------------------ names */
+
+typedef struct side_spec {
+  const char *suffix;
+  bool whole, info;
+} side_spec;
+
+static const side_spec sides[IJ_SIDE_COUNT] = {
+#define SIDE_ROW(id, suffix, whole, info) [IJ_SIDE_##id] = {suffix, whole, info},
+    IJ_SIDE_LIST(SIDE_ROW)
+#undef SIDE_ROW
+};
+
+bool ij__side_is_informative(ij_side side) { return sides[side].info; }
+
+void ij__name_of(char buf[IJ_TENSOR_NAME_MAX], const ij_layout *layout, const ij_name_row *row, int layer, ij_side side) {
+  size_t len = 0, room = IJ_TENSOR_NAME_MAX;
+  for (const char *p = row->name; *p; p++) {
+    if (*p == '@')
+      len += (size_t)snprintf(buf + len, room - len, "%s", layout->prefix);
+    else if (*p == '#')
+      len += (size_t)snprintf(buf + len, room - len, "%d", layer);
     else
-      len += (size_t)snprintf(buf + len, size - len, "%s%lld", comma, (long long)dims[i]);
+      buf[len++] = *p;
   }
-  if (len < size) snprintf(buf + len, size - len, "]");
+  buf[len] = 0;
+  if (!sides[side].whole && ij__str_ends_with(buf, ".weight")) len -= strlen(".weight");
+  snprintf(buf + len, room - len, "%s", sides[side].suffix);
 }
 
-static void found_shape(char *buf, size_t size, const ij_tensor_view *t) {
-  size_t len = (size_t)snprintf(buf, size, "[");
-  for (int i = 0; i < t->n_dims && len < size; i++)
-    len += (size_t)snprintf(buf + len, size - len, "%s%lld", i ? ", " : "", (long long)t->dims[i]);
-  if (len < size) snprintf(buf + len, size - len, "]");
-}
-
-/* "[32, 64] (num_key_value_heads * head_dim, hidden_size)" */
-static void expected_shape(char *buf, size_t size, const ij_config *c, ij_tensor_id id, int layer, const int64_t *want, int n_want) {
-  if (specs[id].kind == IJ_TENSOR_SCALAR) {
-    snprintf(buf, size, "one value, [1] or []");
-    return;
-  }
-  format_shape(buf, size, want, n_want);
-  bool sliding = layer >= 0 && c->sliding[layer];
+void ij__module_of(char buf[IJ_TENSOR_NAME_MAX], const ij_layout *layout, const ij_name_row *row, int layer) {
+  ij__name_of(buf, layout, row, layer, IJ_SIDE_MAIN);
   size_t len = strlen(buf);
-  for (int i = 0; i < n_want && len < size; i++)
-    len += (size_t)snprintf(buf + len, size - len, "%s%s", i ? ", " : " (", dim_keys[specs[id].dims[i]][sliding]);
-  if (len < size) snprintf(buf + len, size - len, ")");
+  if (ij__str_ends_with(buf, ".weight")) buf[len - strlen(".weight")] = 0;
 }
 
-static void audit_tensor(ij_audit *audit, const ij_config *c, const ij_ckpt *ckpt, ij_tensor_id id, int layer) {
-  char name[IJ_TENSOR_NAME_MAX], want_text[256], got_text[192];
-  int64_t want[IJ_TENSOR_MAX_SPEC_DIMS];
-  int n_want = ij__tensor_shape(want, c, id, layer);
-  ij__tensor_name(name, id, layer);
-  expected_shape(want_text, sizeof want_text, c, id, layer, want, n_want);
-  const ij_tensor_view *t = ij__ckpt_find(ckpt, name);
-  if (!t) {
-    audit->n_missing++;
-    ij__findings_add(&audit->findings, "%s is missing, expected %s", name, want_text);
-    return;
+/* The digits at s as a layer; only the canonical spelling of a number, so that two names never mean one tensor. */
+static const char *parse_layer(const char *s, int *layer) {
+  int64_t n = 0;
+  const char *p = s;
+  while (*p >= '0' && *p <= '9') {
+    n = n * 10 + (*p++ - '0');
+    if (n > INT_MAX) return NULL;
   }
-  if (!shape_fits(t, specs[id].kind, want, n_want)) {
-    audit->n_shape++;
-    found_shape(got_text, sizeof got_text, t);
-    ij__findings_add(&audit->findings, "%s: expected %s, found %s", name, want_text, got_text);
-  }
-  if (!ij__dtype_is_float(t->dtype)) {
-    audit->n_type++;
-    ij__findings_add(&audit->findings, "%s: expected F32, BF16 or F16, found %s", name, ij__dtype_name(t->dtype));
-  } else if (specs[id].kind == IJ_TENSOR_MATRIX && (uintptr_t)t->data % (size_t)ij__dtype_block_bytes(t->dtype) != 0) {
-    audit->n_unaligned++;
-    ij__findings_add(&audit->findings,
-                     "%s: its %s values do not start at a multiple of %lld bytes in %s; save it again with its header padded to 8", name,
-                     ij__dtype_name(t->dtype), (long long)ij__dtype_block_bytes(t->dtype), t->file);
-  }
+  if (p == s || (s[0] == '0' && p > s + 1)) return NULL;
+  *layer = (int)n;
+  return p;
 }
 
-/* Leftovers of other tools that lie beside weights and carry nothing the network reads. */
-static bool is_metadata(const char *name) {
-  return ij__str_ends_with(name, ".input_amax") || ij__str_ends_with(name, ".original_shape") || strstr(name, "training_args") != NULL;
-}
-
-static void audit_name(ij_audit *audit, const ij_config *c, const char *name) {
-  ij_tensor_id id;
-  int layer;
-  if (!ij__str_starts_with(name, PREFIX) || is_metadata(name)) return;
-  if (!ij__tensor_parse(name, &id, &layer)) {
-    audit->n_unknown++;
-    ij__findings_add(&audit->findings, "%.200s is not a tensor of this network", name);
-  } else if (!ij__tensor_expected(c, id, layer) && c->n_layer > 0) {
-    audit->n_unknown++;
-    if (layer >= c->n_layer)
-      ij__findings_add(&audit->findings, "%s is not expected: num_hidden_layers is %d", name, c->n_layer);
-    else if (layer < 0)
-      ij__findings_add(&audit->findings, "%s is not expected: tie_word_embeddings is true", name);
-    else
-      ij__findings_add(&audit->findings, "%s is not expected: layer %d is %s", name, layer,
-                       c->dense[layer] ? "dense" : "a mixture of experts");
-  }
-}
-
-void ij__tensors_audit(ij_audit *audit, const ij_config *config, const ij_ckpt *ckpt) {
-  for (int layer = -1; layer < config->n_layer; layer++) {
-    for (int id = 0; id < IJ_T_COUNT; id++) {
-      if (ij__tensor_expected(config, (ij_tensor_id)id, layer)) audit_tensor(audit, config, ckpt, (ij_tensor_id)id, layer);
+/* How far the name follows the pattern up to `end`: what is left of the name, or NULL. */
+static const char *follow(const char *pattern, const char *end, const char *prefix, const char *name, int *layer) {
+  *layer = -1;
+  for (const char *p = pattern; p < end; p++) {
+    if (*p == '@') {
+      size_t n = strlen(prefix);
+      if (strncmp(name, prefix, n) != 0) return NULL;
+      name += n;
+    } else if (*p == '#') {
+      if (!(name = parse_layer(name, layer))) return NULL;
+    } else if (*name++ != *p) {
+      return NULL;
     }
   }
-  for (int i = 0; i < ij__ckpt_n_tensors(ckpt); i++) audit_name(audit, config, ij__ckpt_tensor(ckpt, i)->name);
+  return name;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- form */
-
-static bool is_tower_or_mtp(const char *name) {
-  static const char *const prefixes[] = {"model.visual.",      "model.audio.", "model.mtp.", "model.vision_tower.",
-                                         "model.audio_tower.", "vision_tower.", "audio_tower."};
-  for (size_t i = 0; i < IJ_COUNT_OF(prefixes); i++) {
-    if (ij__str_starts_with(name, prefixes[i])) return true;
+static bool row_parse(const ij_layout *layout, const ij_name_row *row, const char *name, int *layer, ij_side *side) {
+  size_t len = strlen(row->name), module = len - (ij__str_ends_with(row->name, ".weight") ? strlen(".weight") : 0);
+  const char *rest = follow(row->name, row->name + module, layout->prefix, name, layer);
+  if (!rest) return false;
+  const char *tail = row->name + module; /* ".weight" or nothing */
+  size_t n_tail = len - module;
+  bool has_sides = layout->sidecars && specs[row->id].kind == IJ_TENSOR_MATRIX && row->part != IJ_PART_FACTOR;
+  for (int i = 0; i < (has_sides ? IJ_SIDE_COUNT : 1); i++) {
+    const char *at = rest;
+    if (sides[i].whole) {
+      if (strncmp(at, tail, n_tail) != 0) continue;
+      at += n_tail;
+    }
+    if (strcmp(at, sides[i].suffix) == 0) {
+      *side = (ij_side)i;
+      return true;
+    }
   }
   return false;
 }
 
-/* The first sign decides; signs are ordered from the most to the least telling. */
-static const char *quantized_form(const ij_ckpt *ckpt, const char **example) {
-  static const struct {
-    const char *suffix, *form;
-  } signs[] = {
-      {".weight_packed", "compressed-tensors NVFP4 (.weight_packed)"},
-      {".weight_global_scale", "compressed-tensors NVFP4 (.weight_global_scale)"},
-      {".scale2", "NVFP4 with .scale and .scale2 beside packed U8 weights"},
-      {".biases", "MLX affine quantization (.scales and .biases beside packed U32 weights)"},
-      {".scales", "an MLX floating mode (.scales without .biases)"},
-      {".qs", "integers with one scale per row (.qs)"},
-      {".scale", "weights with a .scale beside them"},
-  };
-  for (size_t s = 0; s < IJ_COUNT_OF(signs); s++) {
-    for (int i = 0; i < ij__ckpt_n_tensors(ckpt); i++) {
-      *example = ij__ckpt_tensor(ckpt, i)->name;
-      if (!is_tower_or_mtp(*example) && ij__str_ends_with(*example, signs[s].suffix)) return signs[s].form;
-    }
+const ij_name_row *ij__name_parse(const ij_layout *layout, const ij_name_row *after, const char *name, int *layer, ij_side *side) {
+  for (const ij_name_row *row = after ? after + 1 : layout->rows; row < layout->rows + layout->n_rows; row++) {
+    if (row_parse(layout, row, name, layer, side)) return row;
   }
   return NULL;
 }
 
-static const char *packed_form(const ij_ckpt *ckpt, const char **example) {
-  ij_tensor_id id;
+bool ij__name_is_decoder(const ij_names *names, const char *name) {
   int layer;
-  for (int i = 0; i < ij__ckpt_n_tensors(ckpt); i++) {
-    const ij_tensor_view *t = ij__ckpt_tensor(ckpt, i);
-    *example = t->name;
-    if (!ij__tensor_parse(t->name, &id, &layer) || specs[id].kind != IJ_TENSOR_MATRIX) continue;
-    if (t->dtype == IJ_DTYPE_U8) return "packed U8 weights, as in NVFP4";
-    if (t->dtype == IJ_DTYPE_U32) return "packed U32 weights, as in MLX";
-    if (t->dtype == IJ_DTYPE_F8_E4M3 || t->dtype == IJ_DTYPE_F8_E5M2) return "8-bit floating-point weights";
-  }
-  return NULL;
+  ij_side side;
+  return ij__name_parse(names->layout, NULL, name, &layer, &side) != NULL;
 }
 
-static const char *foreign_names(const ij_ckpt *ckpt, const char **example) {
-  static const struct {
-    const char *prefix, *form;
-  } signs[] = {
-      {"language_model.", "MLX module names"},
-      {"model.language_model.", "transformers module names"},
-      {"model.layers.", "transformers module names, text only"},
-      {"model.embed_tokens.", "transformers module names, text only"},
-      {"blk.", "GGUF names"},
-  };
-  for (int i = 0; i < ij__ckpt_n_tensors(ckpt); i++) {
-    if (ij__str_starts_with(ij__ckpt_tensor(ckpt, i)->name, PREFIX)) return NULL;
+/* -------------------------------------------------------------------------------------------------------- detection */
+
+static bool tells(const ij_layout *l, const char *name) {
+  for (int i = 0; i < l->n_tell; i++) {
+    if (ij__str_starts_with(name, l->own[i])) return true;
   }
-  for (int i = 0; i < ij__ckpt_n_tensors(ckpt); i++) {
-    *example = ij__ckpt_tensor(ckpt, i)->name;
-    for (size_t s = 0; s < IJ_COUNT_OF(signs); s++) {
-      if (ij__str_starts_with(*example, signs[s].prefix)) return signs[s].form;
+  return false;
+}
+
+/* Storage forms that are recognized and not read. */
+static ij_status check_form(const ij_names *n, ij_err *err) {
+  for (int i = 0; i < ij__ckpt_n_tensors(n->ckpt); i++) {
+    const ij_tensor_view *t = ij__ckpt_tensor(n->ckpt, i);
+    const char *form = NULL;
+    if (ij__str_ends_with(t->name, ".qs")) form = "integers with one scale per row (.qs)";
+    if ((t->dtype == IJ_DTYPE_F8_E4M3 || t->dtype == IJ_DTYPE_F8_E5M2)) {
+      int layer;
+      ij_side side;
+      const ij_name_row *row = ij__name_parse(n->layout, NULL, t->name, &layer, &side);
+      if (row && side == IJ_SIDE_MAIN && specs[row->id].kind == IJ_TENSOR_MATRIX) form = "8-bit floating-point weights";
+    }
+    if (form)
+      return ij__fail(err, IJ_E_UNSUPPORTED, ij__ckpt_folder(n->ckpt),
+                      "this checkpoint stores %s, e.g. %.200s, which is not read: use a release in BF16, NVFP4, MLX or GGUF form", form,
+                      t->name);
+  }
+  return IJ_OK;
+}
+
+static ij_status find_layout(ij_names *n, ij_err *err) {
+  const char *example[IJ_LAYOUT_COUNT] = {NULL};
+  int found = -1;
+  if (ij__ckpt_gguf(n->ckpt)) {
+    n->layout = &layouts[IJ_LAYOUT_GGUF];
+    return IJ_OK;
+  }
+  for (int i = 0; i < ij__ckpt_n_tensors(n->ckpt); i++) {
+    const char *name = ij__ckpt_tensor(n->ckpt, i)->name;
+    for (int k = 0; k < IJ_LAYOUT_COUNT; k++) {
+      if (!example[k] && tells(&layouts[k], name)) example[k] = name;
     }
   }
-  return NULL;
+  for (int k = 0; k < IJ_LAYOUT_COUNT; k++) {
+    if (!example[k]) continue;
+    if (found >= 0)
+      return ij__fail(err, IJ_E_FORMAT, ij__ckpt_folder(n->ckpt),
+                      "the tensors carry the names of two layouts: %s, e.g. %.200s, and %s, e.g. %.200s; only one may be there",
+                      layouts[found].title, example[found], layouts[k].title, example[k]);
+    found = k;
+  }
+  n->layout = &layouts[found >= 0 ? found : IJ_LAYOUT_ORIGINAL];
+  return IJ_OK;
 }
 
-ij_status ij__names_check_form(const ij_ckpt *ckpt, ij_err *err) {
-  const char *example = NULL;
-  const char *form = quantized_form(ckpt, &example);
-  if (!form) form = packed_form(ckpt, &example);
-  if (form)
-    return ij__fail(err, IJ_E_UNSUPPORTED, ij__ckpt_folder(ckpt),
-                    "this is a quantized checkpoint: %s, e.g. %.200s; weights must be F32, BF16 or F16: use the unquantized release", form,
-                    example);
-  form = foreign_names(ckpt, &example);
-  if (form)
-    return ij__fail(err, IJ_E_UNSUPPORTED, ij__ckpt_folder(ckpt),
-                    "the tensors carry %s, e.g. %.200s; only the original model.llm.* names are read: use the original release", form,
-                    example);
+/* quantization, or its copy quantization_config. The latter is also where other tools describe themselves: they say so by quant_method. */
+static ij_status find_dictionary(ij_names *n, ij_err *err) {
+  static const char *const keys[] = {"quantization", "quantization_config"};
+  static const char *const known[] = {"compressed-tensors", "modelopt", "mlx"};
+  const ij_json_value *root = ij__ckpt_config(n->ckpt), *levels[] = {root, ij__json_member(root, "text_config")};
+  for (int i = 0; i < 4; i++) {
+    const ij_json_value *v = ij__json_member(levels[i / 2], keys[i % 2]);
+    ij_json_type type = ij__json_type_of(v);
+    const char *method;
+    size_t len;
+    if (type == IJ_JSON_NONE || type == IJ_JSON_NULL) continue;
+    if (type != IJ_JSON_OBJECT)
+      return ij__fail(err, IJ_E_FORMAT, ij__ckpt_config_path(n->ckpt), "%s: expected an object, found %s", keys[i % 2],
+                      ij__json_type_name(type));
+    if (ij__json_get_string(ij__json_member(v, "quant_method"), &method, &len)) {
+      bool ok = false;
+      for (size_t k = 0; k < IJ_COUNT_OF(known); k++) ok = ok || strcmp(method, known[k]) == 0;
+      if (!ok)
+        return ij__fail(err, IJ_E_UNSUPPORTED, ij__ckpt_config_path(n->ckpt),
+                        "%s.quant_method: expected compressed-tensors, modelopt or none (MLX), found \"%.40s\"", keys[i % 2], method);
+      if (strcmp(method, "mlx") != 0) continue;
+    }
+    if (!n->quant) {
+      n->quant = v;
+      n->quant_key = keys[i % 2];
+    }
+  }
   return IJ_OK;
+}
+
+ij_status ij__names_open(ij_names *out, const ij_ckpt *ckpt, ij_err *err) {
+  *out = (ij_names){.ckpt = ckpt};
+  ij_status s = find_layout(out, err);
+  if (s == IJ_OK) s = find_dictionary(out, err);
+  if (s == IJ_OK) s = check_form(out, err);
+  for (int i = 0; s == IJ_OK && i < ij__ckpt_n_tensors(ckpt) && !out->split; i++) {
+    int layer;
+    ij_side side;
+    const ij_name_row *row = ij__name_parse(out->layout, NULL, ij__ckpt_tensor(ckpt, i)->name, &layer, &side);
+    out->split = row && row->part == IJ_PART_GATE;
+  }
+  return s;
 }

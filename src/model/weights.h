@@ -10,6 +10,7 @@
 #include "core/dtype.h"
 #include "io/ckpt.h"
 #include "model/config.h"
+#include "model/names.h"
 
 /* Zero columns on both sides of each row of the relative bank, so that a block of keys may hang over either end. */
 #define IJ_REL_PAD 64
@@ -17,7 +18,7 @@
 enum { IJ_CONV_K, IJ_CONV_V, IJ_CONV_ATTN, IJ_CONV_MLP, IJ_N_CONV };
 
 typedef struct ij_mlp {            /* SwiGLU of one width: dense layers and shared experts */
-  ij_weight gate, up;              /* [width, H]: rows of w13 taken with stride 2 */
+  ij_weight gate, up;              /* [width, H]: two matrices, or rows of one */
   ij_weight down;                  /* [H, width] */
 } ij_mlp;
 
@@ -42,7 +43,25 @@ typedef struct ij_layer {
   ij_mlp *shared;                    /* MoE: [SH] */
 } ij_layer;
 
+/* What the weights are, by class: where the bytes of a file lie and in which formats. */
+typedef enum ij_weight_class {
+  IJ_CLASS_EMBED, IJ_CLASS_UNEMBED, IJ_CLASS_ATTENTION, IJ_CLASS_DENSE, IJ_CLASS_SHARED, IJ_CLASS_ROUTED, IJ_CLASS_ROUTER,
+  IJ_CLASS_SMALL, /* norms, convolutions, relative banks, biases, scales */
+  IJ_CLASS_COUNT
+} ij_weight_class;
+
+const char *ij__weight_class_name(ij_weight_class c); /* "routed experts", ... */
+
+/* All weights of one class in one format. */
+typedef struct ij_weight_stat {
+  int n_matrices;                    /* tensors, or parts of one, with this format; 0: none */
+  int group;                         /* of split types, -1 when they differ; else 0 */
+  int64_t n_values, n_values_active; /* active: read for one token */
+  size_t n_bytes, active_bytes;      /* side arrays and factors included: bits per weight are 8 * n_bytes / n_values */
+} ij_weight_stat;
+
 typedef struct ij_weights {
+  ij_names names;                    /* the layout the tensors were found in */
   ij_weight embed, unembed;          /* [V, H] */
   const float *embed_norm, *norm;    /* [H] */
   ij_layer *layers;                  /* [n_layer] */
@@ -53,11 +72,13 @@ typedef struct ij_weights {
    * experts and everything else. */
   int64_t n_params, n_params_active;
   size_t weight_bytes, active_bytes;
+  ij_weight_stat stats[IJ_CLASS_COUNT][IJ_DTYPE_COUNT]; /* the same by class and format; they sum up to the above */
 } ij_weights;
 
-/* Binds and checks every tensor the network needs; tower and MTP tensors are left alone. All missing, ill-shaped, wrongly typed
- * and unknown `model.llm.*` tensors are listed in one error (IJ_E_FORMAT; IJ_E_UNSUPPORTED for quantized builds and for matrices
- * that are not aligned to their type). A widened value that is not finite is refused by name and index; matrices are not scanned.
+/* Binds and checks every tensor the network needs, in any layout and any stored format; tower and MTP tensors are left alone. All
+ * missing, ill-shaped, wrongly typed, doubled and unknown tensors of the decoder are listed in one error (IJ_E_FORMAT;
+ * IJ_E_UNSUPPORTED for float matrices that are not aligned to their type). A widened value or a factor that is not finite is refused
+ * by name and index; matrices and their scales are not scanned.
  * `config` must be one that ij__config_read accepted for this `ckpt`; both must outlive the weights. On failure nothing is held. */
 ij_status ij__weights_bind(ij_weights *out, const ij_config *config, const ij_ckpt *ckpt, ij_err *err);
 void ij__weights_free(ij_weights *w);

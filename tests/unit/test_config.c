@@ -126,8 +126,11 @@ static void what_it_is(void) {
       {"architectures", IJ_OK, "L=6"},
       {"model_type=null", IJ_OK, "L=6"},
       {"text.model_type=\"anything\"", IJ_OK, "L=6"},
-      {"quantization={\"bits\":4}", IJ_E_UNSUPPORTED, "quantization|unquantized"},
-      {"quantization_config={\"bits\":4}", IJ_E_UNSUPPORTED, "quantization_config"},
+      {"quantization={\"bits\":4}", IJ_OK, "L=6"}, /* what is quantized, the tensors say */
+      {"quantization=4", IJ_E_FORMAT, "quantization: expected an object, found an integer"},
+      {"quantization_config={\"quant_method\":\"compressed-tensors\",\"bits\":[]}", IJ_OK, "L=6"},
+      {"quantization_config={\"quant_method\":\"awq\"}", IJ_E_UNSUPPORTED,
+       "quantization_config.quant_method: expected compressed-tensors, modelopt or none (MLX), found \"awq\""},
       {"quantization=null", IJ_OK, "L=6"},
   };
   RUN_CASES(cases, false);
@@ -275,8 +278,8 @@ static void dense_and_sparse(void) {
       {"text.mlp_layer_types=[\"dense\"]", IJ_OK, "mlp=ddmmmm"},
       {"text.mlp_layer_types=[\"dense\"]\ntext.dense_mlp_idx", IJ_OK, "mlp=ddmmmm"},
       {"text.mlp_layer_types=[\"sparse\"]", IJ_E_FORMAT,
-       "mlp_layer_types makes layer 0 sparse, but the checkpoint holds its mlp.w13_dn.weight"},
-      {"text.dense_mlp_idx=3", IJ_E_FORMAT, "dense_mlp_idx makes layer 2 dense, but the checkpoint holds its mlp.experts.w13_weight"},
+       "mlp_layer_types makes layer 0 sparse, but the checkpoint holds model.llm.layers.0.mlp.w13_dn.weight"},
+      {"text.dense_mlp_idx=3", IJ_E_FORMAT, "dense_mlp_idx makes layer 2 dense, but the checkpoint holds model.llm.layers.2.mlp.experts.w13_weight"},
       {"text.dense_mlp_idx=0", IJ_E_FORMAT, "dense_mlp_idx makes layer 0 sparse|layer 1 sparse"},
       {"text.dense_mlp_idx=-1", IJ_E_FORMAT, "dense_mlp_idx: expected an integer from 0"},
       {"text.mlp_layer_types=[\"moe\"]", IJ_E_FORMAT, "mlp_layer_types[0]: expected \"dense\" or \"sparse\", found \"moe\""},

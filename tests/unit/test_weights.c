@@ -3,7 +3,7 @@
 #include "cache/experts.h"
 #include "ckpt_writer.h"
 #include "core/alloc.h"
-#include "model/names.h"
+#include "model/sources.h"
 #include "model/weights.h"
 
 static char folder[256];
@@ -358,38 +358,23 @@ static void matrices_off_their_alignment(void) {
   expect_good();
 }
 
+/* Storage forms that are recognized and not read, and names of two layouts at once. */
 static void other_forms(void) {
-  static const struct {
-    const char *name;
-    ij_dtype dtype;
-    const char *want;
-  } cases[] = {
-      {"model.llm.layers.2.mlp.experts.w13_weight.scale2", IJ_DTYPE_F32, "NVFP4"},
-      {"model.llm.layers.2.mlp.experts.w13_weight.scale", IJ_DTYPE_F8_E4M3, ".scale beside them"},
-      {"model.llm.layers.0.mlp.gate_proj.biases", IJ_DTYPE_BF16, "MLX affine"},
-      {"model.llm.layers.0.mlp.gate_proj.scales", IJ_DTYPE_U8, "MLX floating"},
-      {"model.llm.layers.2.mlp.experts.w13_weight.weight_packed", IJ_DTYPE_U8, "compressed-tensors"},
-      {"model.layers.0.mlp.down_proj.qs", IJ_DTYPE_F32, "one scale per row"},
-  };
-  for (size_t i = 0; i < IJ_COUNT_OF(cases); i++) {
-    build(IJ_DTYPE_BF16);
-    cw_add(&model, cases[i].dtype, CW_DIMS(4), "%s", cases[i].name);
-    expect_error(IJ_E_UNSUPPORTED, cases[i].want);
-  }
-  static const ij_dtype packed[] = {IJ_DTYPE_U8, IJ_DTYPE_U32, IJ_DTYPE_F8_E4M3};
-  for (size_t i = 0; i < IJ_COUNT_OF(packed); i++) {
-    build(IJ_DTYPE_BF16);
-    cw_find(&model, "model.llm.layers.2.mlp.experts.w2_weight")->dtype = packed[i];
-    expect_error(IJ_E_UNSUPPORTED, "this is a quantized checkpoint|layers.2.mlp.experts.w2_weight");
-  }
+  build(IJ_DTYPE_BF16);
+  cw_add(&model, IJ_DTYPE_F32, CW_DIMS(4), "model.llm.layers.0.mlp.w2_md.qs");
+  expect_error(IJ_E_UNSUPPORTED, "one scale per row (.qs), e.g. model.llm.layers.0.mlp.w2_md.qs");
+  build(IJ_DTYPE_BF16);
+  cw_find(&model, "model.llm.layers.0.attn.wq_du.weight")->dtype = IJ_DTYPE_F8_E4M3;
+  expect_error(IJ_E_UNSUPPORTED, "8-bit floating-point weights, e.g. model.llm.layers.0.attn.wq_du.weight");
   static const char *const foreign[][2] = {{"language_model.model.norm.weight", "MLX module names"},
                                            {"model.language_model.norm.weight", "transformers module names"},
-                                           {"model.layers.0.input_layernorm.weight", "text only"}};
+                                           {"model.layers.0.input_layernorm.weight", "text only"},
+                                           {"blk.0.attn_norm.weight", "GGUF names"}};
   for (size_t i = 0; i < IJ_COUNT_OF(foreign); i++) {
     build(IJ_DTYPE_BF16);
-    cw_free(&model);
     cw_add(&model, IJ_DTYPE_BF16, CW_DIMS(8), "%s", foreign[i][0]);
-    expect_error(IJ_E_UNSUPPORTED, foreign[i][1]);
+    expect_error(IJ_E_FORMAT, "names of two layouts: original names, e.g. model.llm.embed.weight, and ");
+    expect_error(IJ_E_FORMAT, foreign[i][1]);
   }
 }
 
@@ -419,21 +404,33 @@ static void memory_that_fails(void) {
 
 /* -------------------------------------------------------------------------------------------------------- names, leases */
 
+/* Every row of every layout, with every sidecar it may have, is found again by its name. */
 static void names_both_ways(void) {
-  ij_tensor_id id;
-  int layer;
-  for (int i = 0; i < IJ_T_COUNT; i++) {
-    char name[IJ_TENSOR_NAME_MAX];
-    bool whole = ij__tensor_spec((ij_tensor_id)i)->place == IJ_IN_MODEL;
-    ij__tensor_name(name, (ij_tensor_id)i, 1023);
-    CHECK(ij__tensor_parse(name, &id, &layer) && (int)id == i && layer == (whole ? -1 : 1023));
-    CHECK(ij__name_is_decoder(name));
+  for (int k = 0; k < IJ_LAYOUT_COUNT; k++) {
+    const ij_layout *layout = ij__layout((ij_layout_id)k);
+    for (int i = 0; i < layout->n_rows; i++) {
+      const ij_name_row *row = &layout->rows[i], *found = NULL;
+      const ij_tensor_spec *spec = ij__tensor_spec(row->id);
+      bool whole = spec->place == IJ_IN_MODEL, sides = layout->sidecars && spec->kind == IJ_TENSOR_MATRIX && row->part != IJ_PART_FACTOR;
+      for (int j = 0; j < (sides ? IJ_SIDE_COUNT : 1); j++) {
+        char name[IJ_TENSOR_NAME_MAX];
+        int layer = 0;
+        ij_side side = IJ_SIDE_COUNT;
+        found = NULL;
+        ij__name_of(name, layout, row, 1023, (ij_side)j);
+        while ((found = ij__name_parse(layout, found, name, &layer, &side)) && found != row) continue;
+        if (found != row || (int)side != j || layer != (whole ? -1 : 1023)) TEST_FAIL("%s is not found again", name);
+      }
+    }
   }
   static const char *const strangers[] = {"model.llm.layers.1.embed.weight", "model.llm.attn_norm.weight",
-                                          "model.llm.layers.x.attn_norm.weight",
+                                          "model.llm.layers.x.attn_norm.weight", "model.llm.layers.1.attn_norm.weight.scale",
                                           "model.llm.layers..attn_norm.weight", "model.llm.layers.99999999999999999999.attn_norm.weight",
+                                          "model.llm.layers.-1.attn_norm.weight", "model.llm.layers.01.attn_norm.weight",
                                           "model.mtp.layers.0.embed_norm.weight", "model.audio.final_norm.weight", "", "model.llm."};
-  for (size_t i = 0; i < IJ_COUNT_OF(strangers); i++) CHECK(!ij__name_is_decoder(strangers[i]));
+  ij_names names = {.layout = ij__layout(IJ_LAYOUT_ORIGINAL)};
+  for (size_t i = 0; i < IJ_COUNT_OF(strangers); i++) CHECK(!ij__name_is_decoder(&names, strangers[i]));
+  CHECK(ij__name_is_decoder(&names, "model.llm.layers.1.attn_norm.weight"));
 }
 
 /* Values in the tensors of one layer (-1: of the model as a whole) under a config. */
