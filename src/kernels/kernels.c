@@ -1,4 +1,5 @@
 /* kernels.c: one table per level, each filled from the scalar level upwards, all built once on first use. */
+#include "kernels/iq_floats.h"
 #include "kernels/kernels_int.h"
 
 #include <pthread.h>
@@ -12,6 +13,7 @@ static void fill_level(ij_kernels *k, ij_level level) {
     ij__elem_fill_avx2(k);
     ij__attn_fill_avx2(k);
     ij__matmul_fill_avx2(k);
+    ij__decode_fill_avx2(k);
   }
   if (level == IJ_LEVEL_AVX512) {
     ij__elem_fill_avx512(k);
@@ -44,10 +46,6 @@ static void fill(ij_kernels *k, ij_level level) {
   k->level = level;
 }
 
-static void fill_tables(void) {
-  for (int level = 0; level < IJ_LEVEL_COUNT; level++) fill(&tables[level], (ij_level)level);
-}
-
 /* True when this build has the level and this machine runs it. */
 static bool available(ij_level level) {
 #if defined(IJ_SCALAR_ONLY)
@@ -55,6 +53,14 @@ static bool available(ij_level level) {
 #else
   return ij__cpu_has(level);
 #endif
+}
+
+/* Fill functions are built for their level, so those of a level that this machine lacks may not even be called. */
+static void fill_tables(void) {
+  ij__iq_floats_fill();
+  for (int level = 0; level < IJ_LEVEL_COUNT; level++) {
+    if (available((ij_level)level)) fill(&tables[level], (ij_level)level);
+  }
 }
 
 const ij_kernels *ij__kernels_get(ij_level max_level) {
