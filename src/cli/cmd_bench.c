@@ -40,12 +40,14 @@ static void on_note(void *user, const char *line) {
 /* ------------------------------------------------------------------------------------------------- synthetic checkpoint */
 
 typedef struct synthetic {
+  ij_synth_model model;
   char *folder;  /* owned */
+  char *path;    /* owned: what to open, the folder or a file in it */
   char **files;  /* what to delete at the end; NULL when kept */
   int n_files;
 } synthetic;
 
-static int make_temporary_folder(synthetic *s, ij_synth_size size) {
+static int make_temporary_folder(synthetic *s) {
   const char *base = getenv("TMPDIR");
   ij_err err = {0};
   s->folder = ij__os_join(base && *base ? base : "/tmp", "inkjet-bench-XXXXXX");
@@ -56,7 +58,7 @@ static int make_temporary_folder(synthetic *s, ij_synth_size size) {
     s->folder = NULL;
     return say_failed(&err);
   }
-  s->files = ij__synth_files(size, s->folder, &s->n_files);
+  s->files = ij__synth_files(&s->model, s->folder, &s->n_files);
   if (!s->files) {
     rmdir(s->folder);
     return say_nomem("a list of files", 4096);
@@ -66,21 +68,23 @@ static int make_temporary_folder(synthetic *s, ij_synth_size size) {
 }
 
 static int make_synthetic(const cli_args *a, synthetic *s) {
-  ij_synth_size size = (ij_synth_size)a->v[OPT_SYNTHETIC].i;
   ij_err err = {0};
+  if (ij__synth_parse(&s->model, a->v[OPT_SYNTHETIC].text, &err) != IJ_OK) return say_misuse(a, "--synthetic: %s", err.message);
   if (a->v[OPT_KEEP].set) {
     s->folder = ij__strdup(a->v[OPT_KEEP].text);
     if (!s->folder) return say_nomem("a path", 64);
   } else {
-    int rc = make_temporary_folder(s, size);
+    int rc = make_temporary_folder(s);
     if (rc != CLI_EXIT_OK) return rc;
   }
+  s->path = ij__synth_path(&s->model, s->folder);
+  if (!s->path) return say_nomem("a path", 64);
   double start = ij__os_seconds();
   progress_begin("writing the synthetic checkpoint");
-  ij_status status = ij__synth_write(size, s->folder, on_write_progress, NULL, &err);
+  ij_status status = ij__synth_write(&s->model, s->folder, on_write_progress, NULL, &err);
   progress_end();
   if (status != IJ_OK) return say_failed(&err);
-  if (a->v[OPT_VERBOSE].set) say_plain("synthetic checkpoint: %s, ready after %.1f s", s->folder, ij__os_seconds() - start);
+  if (a->v[OPT_VERBOSE].set) say_plain("synthetic checkpoint: %s, ready after %.1f s", s->path, ij__os_seconds() - start);
   return CLI_EXIT_OK;
 }
 
@@ -92,6 +96,7 @@ static void drop_synthetic(synthetic *s) {
     ij__synth_free_files(s->files, s->n_files);
   }
   ij__free(s->folder);
+  ij__free(s->path);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ results */
@@ -208,11 +213,11 @@ int cmd_bench(const cli_args *args) {
   const bool given = args->v[OPT_SYNTHETIC].set;
   if (given && args->v[OPT_MODEL].set) return say_misuse(args, "-m and --synthetic both name a model: give one of them");
   if (!given && args->v[OPT_KEEP].set) return say_misuse(args, "--keep is about the model of --synthetic, which is not given");
-  if (!given && !args->v[OPT_MODEL].set) return say_misuse(args, "no model is given: pass -m PATH or --synthetic SIZE");
+  if (!given && !args->v[OPT_MODEL].set) return say_misuse(args, "no model is given: pass -m PATH or --synthetic SIZE[:FORMAT]");
   if (args->v[OPT_DEPTH].n > IJ_BENCH_MAX_DEPTHS) return say_misuse(args, "--depth: at most %d depths are accepted", IJ_BENCH_MAX_DEPTHS);
   synthetic s = {0};
   int rc = given ? make_synthetic(args, &s) : CLI_EXIT_OK;
-  if (rc == CLI_EXIT_OK) rc = run_bench(args, given ? s.folder : args->v[OPT_MODEL].text);
+  if (rc == CLI_EXIT_OK) rc = run_bench(args, given ? s.path : args->v[OPT_MODEL].text);
   drop_synthetic(&s);
   return rc;
 }

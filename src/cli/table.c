@@ -20,8 +20,6 @@ static const char *const level_words[] = {
 #undef LEVEL_WORD
     NULL};
 
-static const char *const synthetic_words[] = {"3b", "try", "tiny", NULL}; /* the order of ij__synth_presets */
-
 const cli_option cli_options[] = {
     {.id = OPT_MODEL, .commands = MODEL_COMMANDS, .letter = 'm', .name = "model", .type = CLI_PATH, .arg = "PATH", .group = "Model",
      .help = "checkpoint: a folder with config.json and *.safetensors, or one .safetensors file"},
@@ -100,8 +98,10 @@ const cli_option cli_options[] = {
      .help = "print one JSON value, for programs"},
     {.id = OPT_TENSORS, .commands = BIT(INFO), .name = "tensors", .type = CLI_FLAG, .group = "Output", .help = "list every tensor"},
 
-    {.id = OPT_SYNTHETIC, .commands = BIT(BENCH), .name = "synthetic", .type = CLI_WORD, .arg = "SIZE", .words = synthetic_words,
-     .group = "Model", .help = "measure a random model of the full architecture: 3b (6.3 GB), try (55 MB) or tiny (2 MB)"},
+    {.id = OPT_SYNTHETIC, .commands = BIT(BENCH), .name = "synthetic", .type = CLI_TEXT, .arg = "SIZE[:FORMAT]", .group = "Model",
+     .help = "measure a random model of the full architecture: 3b (6.3 GB in BF16), try (55 MB) or tiny (2 MB); FORMAT stores it in "
+             "another form: q8_0, q4_k, iq2_xxs and the other types of GGUF, mlx2 to mlx8, mlx-mxfp4, or nvfp4 (routed experts only, as in "
+             "the release); a name that does not exist brings the list"},
     {.id = OPT_KEEP, .commands = BIT(BENCH), .name = "keep", .type = CLI_PATH, .arg = "DIR", .group = "Model",
      .default_note = "a temporary folder, deleted at the end", .help = "write the synthetic model into DIR and leave it there, or use it when it is there"},
     {.id = OPT_PROMPT_LEN, .commands = BIT(BENCH), .name = "prompt", .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX, .value = "512",
@@ -162,7 +162,7 @@ const cli_command cli_commands[CLI_N_COMMANDS] = {
         .examples = LINES("inkjet info model --ctx 32768", "inkjet info model --tensors --json")},
     [CMD_BENCH] = {
         .name = "bench", .run = cmd_bench,
-        .synopsis = LINES("bench -m PATH [options]", "bench --synthetic SIZE [--keep DIR] [options]"),
+        .synopsis = LINES("bench -m PATH [options]", "bench --synthetic SIZE[:FORMAT] [--keep DIR] [options]"),
         .summary = "speed, as a share of what this machine can do",
         .about = "Measures the time to the first token, prefill and decode, and states them as shares of this machine's read bandwidth and "
                  "multiply-add peak. Those are measured again around every repetition, because machines are shared and change; shares are "

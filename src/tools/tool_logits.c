@@ -87,12 +87,12 @@ ij_status ij__logits_write(const ij_logits *l, const char *path, ij_err *err) {
   ij_st_tensor tensors[2];
   const float *values[2];
   int n = describe(l, tensors, values);
-  ij_st_writer *w;
-  ij_status s = ij__st_writer_open(&w, path, tensors, n, err);
+  ij_out_file *w;
+  ij_status s = ij__st_open(&w, path, tensors, n, err);
   if (s != IJ_OK) return s;
-  for (int i = 0; i < n && s == IJ_OK; i++) s = ij__st_writer_put(w, values[i], ij__st_tensor_bytes(&tensors[i]), err);
-  if (s == IJ_OK) return ij__st_writer_finish(&w, err);
-  ij__st_writer_abort(&w);
+  for (int i = 0; i < n && s == IJ_OK; i++) s = ij__out_put(w, values[i], ij__st_tensor_bytes(&tensors[i]), err);
+  if (s == IJ_OK) return ij__out_finish(&w, err);
+  ij__out_abort(&w);
   return s;
 }
 

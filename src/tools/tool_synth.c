@@ -1,305 +1,177 @@
-/* tool_synth.c: writes synthetic checkpoints: native tensor names, native config spelling, BF16, shards with an index.
- *
- * Values come from a counter-based generator through a table of 4096 nearly normal deviates, already rounded to BF16 per tensor:
- * one hash gives four values, so that writing is bound by the disk. Only integer arithmetic, exact float operations and square
- * roots are used: every machine writes the same bytes.
- */
+/* tool_synth.c: carries out the plan of a synthetic checkpoint: shards with an index, or one GGUF file; whole files, the one that
+ * makes the checkpoint count last. */
 #include "tools/tool_synth.h"
 
+#include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include "core/alloc.h"
-#include "core/dtype.h"
 #include "core/os.h"
 #include "core/status.h"
 #include "core/str.h"
-#include "tools/st_writer.h"
+#include "tools/synth_int.h"
 
-/* -------------------------------------------------------------------------------------------------- what is written */
+/* ------------------------------------------------------------------------------------------------------------- formats */
 
-typedef struct synth_preset {
-  int hidden, n_layer, n_dense, n_head, n_kv_head, n_kv_head_sliding, head_dim, window, d_rel, rel_extent;
-  int dense_width, expert_width, n_expert, n_expert_used, n_shared, vocab, unpadded_vocab, mup;
-  int n_floor, max_context, eos;
-  size_t shard_bytes; /* a shard ends before it would exceed this */
-} synth_preset;
-
-static const synth_preset presets[IJ_SYNTH_COUNT] = {
-    [IJ_SYNTH_3B] = {.hidden = 2048, .n_layer = 12, .n_dense = 2, .n_head = 16, .n_kv_head = 8, .n_kv_head_sliding = 8, .head_dim = 128,
-                     .window = 512, .d_rel = 16, .rel_extent = 1024, .dense_width = 8192, .expert_width = 512, .n_expert = 64,
-                     .n_expert_used = 6, .n_shared = 2, .vocab = 201024, .unpadded_vocab = 200058, .mup = 16, .n_floor = 128000,
-                     .max_context = 1048576, .eos = 200006, .shard_bytes = (size_t)4500 * 1000 * 1000},
-    [IJ_SYNTH_TRY] = {.hidden = 64, .n_layer = 12, .n_dense = 2, .n_head = 4, .n_kv_head = 1, .n_kv_head_sliding = 2, .head_dim = 16,
-                      .window = 64, .d_rel = 8, .rel_extent = 128, .dense_width = 256, .expert_width = 64, .n_expert = 16,
-                      .n_expert_used = 6, .n_shared = 2, .vocab = 201024, .unpadded_vocab = 200058, .mup = 4, .n_floor = 128000,
-                      .max_context = 65536, .eos = 200006, .shard_bytes = 40 * 1000 * 1000},
-    [IJ_SYNTH_TINY] = {.hidden = 64, .n_layer = 6, .n_dense = 1, .n_head = 4, .n_kv_head = 1, .n_kv_head_sliding = 2, .head_dim = 16,
-                       .window = 16, .d_rel = 8, .rel_extent = 24, .dense_width = 128, .expert_width = 64, .n_expert = 8,
-                       .n_expert_used = 3, .n_shared = 2, .vocab = 640, .unpadded_vocab = 600, .mup = 4, .n_floor = 20,
-                       .max_context = 4096, .eos = 599, .shard_bytes = 600 * 1000},
+/* Formats with names of their own; every type that GGUF files can hold is added to these under its own name in lower case. */
+static const struct {
+  const char *name;
+  ij_synth_layout layout;
+  ij_dtype dtype;
+  int group;
+} formats[] = {
+    {"nvfp4", IJ_SYNTH_NVFP4, IJ_DTYPE_NVFP4_SPLIT, 16},
+    {"mlx2", IJ_SYNTH_MLX, IJ_DTYPE_AFFINE2, 64},
+    {"mlx3", IJ_SYNTH_MLX, IJ_DTYPE_AFFINE3, 64},
+    {"mlx4", IJ_SYNTH_MLX, IJ_DTYPE_AFFINE4, 64},
+    {"mlx5", IJ_SYNTH_MLX, IJ_DTYPE_AFFINE5, 64},
+    {"mlx6", IJ_SYNTH_MLX, IJ_DTYPE_AFFINE6, 64},
+    {"mlx8", IJ_SYNTH_MLX, IJ_DTYPE_AFFINE8, 64},
+    {"mlx-mxfp4", IJ_SYNTH_MLX, IJ_DTYPE_MXFP4_SPLIT, 32},
+    {"mlx-mxfp8", IJ_SYNTH_MLX, IJ_DTYPE_MXFP8_SPLIT, 32},
+    {"mlx-nvfp4", IJ_SYNTH_MLX, IJ_DTYPE_NVFP4_SPLIT, 16},
+    {"gguf-nvfp4", IJ_SYNTH_GGUF, IJ_DTYPE_NVFP4, 0},
 };
 
-static bool is_sliding(int layer) { return layer % 6 != 5; }
+static void lower_name(char out[24], ij_dtype t) {
+  const char *name = ij__dtype_name(t);
+  size_t i = 0;
+  for (; name[i] && i < 23; i++) out[i] = (char)tolower((unsigned char)name[i]);
+  out[i] = 0;
+}
 
-/* A tensor and the law of its values: mean + deviation * z. */
-typedef struct synth_tensor {
-  ij_st_tensor t;
-  char name[96];
-  float mean, deviation;
-} synth_tensor;
+static bool gguf_format(ij_dtype t) { return (ij__dtype_is_block(t) && t != IJ_DTYPE_NVFP4) || ij__dtype_is_float(t); }
 
-typedef struct synth_plan {
-  const synth_preset *p;
-  synth_tensor *tensors;
-  int n, cap;
-  int *shard_begin; /* [n_shards + 1]: first tensor of each shard */
-  int n_shards;
-  size_t n_bytes;
-  bool failed;      /* no memory */
-} synth_plan;
-
-static void add_tensor(synth_plan *plan, ij_dtype dtype, float mean, float deviation, int n_dims, const int64_t dims[3], const char *name) {
-  if (plan->n == plan->cap) {
-    int cap = plan->cap ? plan->cap * 2 : 128;
-    synth_tensor *grown = ij__realloc(plan->tensors, (size_t)cap * sizeof *grown);
-    if (!grown) {
-      plan->failed = true;
-      return;
-    }
-    plan->tensors = grown;
-    plan->cap = cap;
+static bool find_format(ij_synth_model *out, const char *name) {
+  char base[24];
+  snprintf(base, sizeof base, "%s", name);
+  int group = 0;
+  char *dash = strncmp(base, "mlx", 3) == 0 && base[3] != '-' ? strstr(base, "-g") : NULL; /* a group of an affine format */
+  if (dash) {
+    group = strcmp(dash, "-g32") == 0 ? 32 : strcmp(dash, "-g64") == 0 ? 64 : strcmp(dash, "-g128") == 0 ? 128 : -1;
+    *dash = 0;
   }
-  synth_tensor *s = &plan->tensors[plan->n++];
-  *s = (synth_tensor){.t = {.dtype = dtype, .n_dims = n_dims}, .mean = mean, .deviation = deviation};
-  memcpy(s->t.dims, dims, (size_t)n_dims * sizeof dims[0]);
-  snprintf(s->name, sizeof s->name, "%s", name);
-  plan->n_bytes += ij__st_tensor_bytes(&s->t);
-}
-
-static const char *layer_name(char *text, size_t size, int layer, const char *rest) {
-  snprintf(text, size, "model.llm.layers.%d.%s", layer, rest);
-  return text;
-}
-
-#define NAME(rest) layer_name(name, sizeof name, layer, rest)
-#define DIMS(...) ((const int64_t[3]){__VA_ARGS__})
-
-/* Deviation of a matrix whose product with a unit-RMS vector has RMS `gain`. */
-static float matrix(double gain, int64_t cols) { return (float)(gain / sqrt((double)cols)); }
-
-static void plan_attention(synth_plan *plan, int layer) {
-  const synth_preset *p = plan->p;
-  char name[96];
-  const int64_t h = p->hidden, q = (int64_t)p->n_head * p->head_dim;
-  const int64_t kv = (int64_t)(is_sliding(layer) ? p->n_kv_head_sliding : p->n_kv_head) * p->head_dim;
-  const ij_dtype b = IJ_DTYPE_BF16;
-  add_tensor(plan, b, 1, 0.15f, 1, DIMS(h), NAME("attn_norm.weight"));
-  add_tensor(plan, b, 0, matrix(1, h), 2, DIMS(q, h), NAME("attn.wq_du.weight"));
-  add_tensor(plan, b, 0, matrix(1, h), 2, DIMS(kv, h), NAME("attn.wk_dv.weight"));
-  add_tensor(plan, b, 0, matrix(1, h), 2, DIMS(kv, h), NAME("attn.wv_dv.weight"));
-  add_tensor(plan, b, 0, matrix(1, h), 2, DIMS((int64_t)p->n_head * p->d_rel, h), NAME("attn.wr_du.weight"));
-  add_tensor(plan, b, 0, matrix(1, q), 2, DIMS(h, q), NAME("attn.wo_ud.weight"));
-  /* q and k have unit RMS per head, and scores are divided by head_dim: gains above one give a softmax with peaks. */
-  add_tensor(plan, b, 2.5f, 0.3f, 1, DIMS(p->head_dim), NAME("attn.q_norm.weight"));
-  add_tensor(plan, b, 2.5f, 0.3f, 1, DIMS(p->head_dim), NAME("attn.k_norm.weight"));
-  add_tensor(plan, b, 0, 0.35f, 3, DIMS(kv, 1, 4), NAME("attn.k_sconv.weight"));
-  add_tensor(plan, b, 0, 0.35f, 3, DIMS(kv, 1, 4), NAME("attn.v_sconv.weight"));
-  add_tensor(plan, b, 0, 0.5f, 2, DIMS(p->d_rel, is_sliding(layer) ? p->window : p->rel_extent), NAME("attn.rel_logits_proj.proj"));
-  add_tensor(plan, b, 0, 0.35f, 3, DIMS(h, 1, 4), NAME("attn_sconv.weight"));
-  add_tensor(plan, b, 0, 0.35f, 3, DIMS(h, 1, 4), NAME("mlp_sconv.weight"));
-  add_tensor(plan, b, 1, 0.15f, 1, DIMS(h), NAME("mlp_norm.weight"));
-}
-
-static void plan_mlp(synth_plan *plan, int layer) {
-  const synth_preset *p = plan->p;
-  char name[96];
-  const int64_t h = p->hidden, d = p->dense_width, i = p->expert_width, e = p->n_expert, shared = p->n_shared;
-  const ij_dtype b = IJ_DTYPE_BF16, f = IJ_DTYPE_F32;
-  if (layer < p->n_dense) {
-    add_tensor(plan, b, 0, matrix(1, h), 2, DIMS(2 * d, h), NAME("mlp.w13_dn.weight"));
-    add_tensor(plan, b, 0, matrix(1, d), 2, DIMS(h, d), NAME("mlp.w2_md.weight"));
-    add_tensor(plan, f, 1, 0.2f, 1, DIMS(1), NAME("mlp.global_scale"));
-    return;
+  for (size_t i = 0; i < sizeof formats / sizeof formats[0] && group >= 0; i++) {
+    if (strcmp(formats[i].name, base) != 0) continue;
+    out->layout = formats[i].layout;
+    out->dtype = formats[i].dtype;
+    out->group = group > 0 ? group : formats[i].group;
+    return true;
   }
-  add_tensor(plan, b, 0, matrix(2, h), 2, DIMS(e + shared, h), NAME("mlp.gate.weight"));
-  add_tensor(plan, f, 0, 0.2f, 1, DIMS(e), NAME("mlp.gate.bias"));
-  add_tensor(plan, f, 1, 0.2f, 1, DIMS(1), NAME("mlp.gate.global_scale"));
-  add_tensor(plan, b, 0, matrix(1, h), 3, DIMS(e, 2 * i, h), NAME("mlp.experts.w13_weight"));
-  add_tensor(plan, b, 0, matrix(1, i), 3, DIMS(e, h, i), NAME("mlp.experts.w2_weight"));
-  add_tensor(plan, b, 0, matrix(1, h), 3, DIMS(shared, 2 * i, h), NAME("mlp.shared_experts.shared_w13_weight"));
-  add_tensor(plan, b, 0, matrix(1, i), 3, DIMS(shared, h, i), NAME("mlp.shared_experts.shared_w2_weight"));
-}
-
-static void cut_shards(synth_plan *plan) {
-  plan->shard_begin = ij__alloc_array((size_t)plan->n + 1, sizeof *plan->shard_begin);
-  if (!plan->shard_begin) {
-    plan->failed = true;
-    return;
+  for (int t = 0; t < IJ_DTYPE_COUNT && !dash; t++) {
+    char lower[24];
+    lower_name(lower, (ij_dtype)t);
+    if (!gguf_format((ij_dtype)t) || strcmp(lower, name) != 0) continue;
+    *out = (ij_synth_model){.size = out->size, .layout = IJ_SYNTH_GGUF, .dtype = (ij_dtype)t};
+    return true;
   }
-  size_t filled = 0;
-  for (int i = 0; i < plan->n; i++) {
-    size_t n = ij__st_tensor_bytes(&plan->tensors[i].t);
-    if (i == 0 || filled + n > plan->p->shard_bytes) {
-      plan->shard_begin[plan->n_shards++] = i;
-      filled = 0;
-    }
-    filled += n;
+  return false;
+}
+
+static ij_status refuse_format(const char *text, ij_err *err) {
+  ij_buf b = {0};
+  for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) ij__buf_printf(&b, "%s%s", i ? " " : "", formats[i].name);
+  for (int t = 0; t < IJ_DTYPE_COUNT; t++) {
+    char lower[24];
+    lower_name(lower, (ij_dtype)t);
+    if (gguf_format((ij_dtype)t)) ij__buf_printf(&b, " %s", lower);
   }
-  plan->shard_begin[plan->n_shards] = plan->n;
+  ij_status s = ij__fail(err, IJ_E_ARGUMENT, NULL, "'%.32s' is not a format; there are: %s (mlx2 to mlx8 also with -g32 or -g128)", text,
+                         b.data ? b.data : "");
+  ij__buf_free(&b);
+  return s;
 }
 
-static void free_plan(synth_plan *plan) {
-  ij__free(plan->tensors);
-  ij__free(plan->shard_begin);
-}
-
-static bool make_plan(synth_plan *plan, ij_synth_size size) {
-  const synth_preset *p = &presets[size];
-  *plan = (synth_plan){.p = p};
-  const int64_t h = p->hidden;
-  add_tensor(plan, IJ_DTYPE_BF16, 0, 1, 2, DIMS(p->vocab, h), "model.llm.embed.weight");
-  add_tensor(plan, IJ_DTYPE_BF16, 1, 0.15f, 1, DIMS(h), "model.llm.embed_norm.weight");
-  for (int layer = 0; layer < p->n_layer; layer++) {
-    plan_attention(plan, layer);
-    plan_mlp(plan, layer);
+ij_status ij__synth_parse(ij_synth_model *out, const char *text, ij_err *err) {
+  const char *colon = strchr(text, ':');
+  const size_t n = colon ? (size_t)(colon - text) : strlen(text);
+  int size = 0;
+  for (; size < IJ_SYNTH_COUNT; size++) {
+    const char *name = ij__synth_size_name((ij_synth_size)size);
+    if (strlen(name) == n && memcmp(name, text, n) == 0) break;
   }
-  add_tensor(plan, IJ_DTYPE_BF16, 1, 0.15f, 1, DIMS(h), "model.llm.norm.weight");
-  add_tensor(plan, IJ_DTYPE_BF16, 0, matrix(3.0 * p->mup, h), 2, DIMS(p->vocab, h), "model.llm.unembed.weight");
-  if (!plan->failed) cut_shards(plan);
-  if (plan->failed) free_plan(plan);
-  return !plan->failed;
-}
-
-size_t ij__synth_bytes(ij_synth_size size) {
-  synth_plan plan;
-  if (!make_plan(&plan, size)) return 0;
-  size_t n = plan.n_bytes + (size_t)plan.n * 256;
-  free_plan(&plan);
-  return n;
-}
-
-/* ------------------------------------------------------------------------------------------------------------ values */
-
-enum { TABLE = 4096, BLOCK_VALUES = 1 << 19 };
-
-static uint64_t mix(uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-/* Sums of four uniform deviates, brought to mean 0 and variance 1 exactly: close to normal, and made of integers. */
-static void make_deviates(double z[TABLE]) {
-  double sum = 0, squares = 0;
-  for (int i = 0; i < TABLE; i++) {
-    uint64_t w = mix(0x696e6b6a6574u + (uint64_t)i * 0x9e3779b97f4a7c15u);
-    z[i] = (double)((w & 0xffff) + (w >> 16 & 0xffff) + (w >> 32 & 0xffff) + (w >> 48));
-    sum += z[i];
+  if (size == IJ_SYNTH_COUNT) {
+    return ij__fail(err, IJ_E_ARGUMENT, NULL, "'%.64s' is not accepted; expected 3b, try or tiny, alone or followed by :FORMAT", text);
   }
-  for (int i = 0; i < TABLE; i++) {
-    z[i] -= sum / TABLE;
-    squares += z[i] * z[i];
-  }
-  double scale = 1 / sqrt(squares / TABLE);
-  for (int i = 0; i < TABLE; i++) z[i] *= scale;
-}
-
-static uint16_t to_bf16(float v) {
-  uint32_t bits;
-  memcpy(&bits, &v, sizeof bits);
-  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16); /* nearest, ties to even; no value here is near infinity */
-}
-
-typedef struct synth_tables {
-  double z[TABLE];
-  uint16_t bf16[TABLE];
-  float f32[TABLE];
-  uint16_t block[BLOCK_VALUES];
-} synth_tables;
-
-/* The values [at, at + n) of tensor number `index`: value i is a function of (index, i) alone. n <= BLOCK_VALUES / 2 for F32. */
-static void fill_block(synth_tables *s, int index, bool bf16, int64_t at, int64_t n) {
-  uint64_t key = mix((uint64_t)index + 1) + (uint64_t)(at / 4) * 0x9e3779b97f4a7c15u;
-  float *wide = (float *)(void *)s->block;
-  for (int64_t i = 0; i < n; i += 4, key += 0x9e3779b97f4a7c15u) {
-    uint64_t w = mix(key);
-    for (int64_t k = 0; k < 4 && i + k < n; k++, w >>= 16) {
-      if (bf16) {
-        s->block[i + k] = s->bf16[w & (TABLE - 1)];
-      } else {
-        wide[i + k] = s->f32[w & (TABLE - 1)];
-      }
-    }
-  }
-}
-
-typedef struct synth_run {
-  const synth_plan *plan;
-  synth_tables *tables;
-  bool (*progress)(void *user, double fraction);
-  void *user;
-  size_t n_done;
-} synth_run;
-
-static ij_status put_tensor(synth_run *run, ij_st_writer *w, int index, ij_err *err) {
-  const synth_tensor *t = &run->plan->tensors[index];
-  const bool bf16 = t->t.dtype == IJ_DTYPE_BF16;
-  const size_t value_bytes = bf16 ? 2 : 4;
-  for (int i = 0; i < TABLE; i++) {
-    run->tables->f32[i] = (float)(t->mean + t->deviation * run->tables->z[i]);
-    run->tables->bf16[i] = to_bf16(run->tables->f32[i]);
-  }
-  int64_t n_values = (int64_t)(ij__st_tensor_bytes(&t->t) / value_bytes);
-  int64_t step = bf16 ? BLOCK_VALUES : BLOCK_VALUES / 2;
-  for (int64_t at = 0; at < n_values; at += step) {
-    int64_t n = IJ_MIN(step, n_values - at);
-    if (run->progress && !run->progress(run->user, (double)run->n_done / (double)run->plan->n_bytes)) {
-      return ij__fail(err, IJ_E_CANCELLED, NULL, "stopped while writing the synthetic checkpoint");
-    }
-    fill_block(run->tables, index, bf16, at, n);
-    ij_status s = ij__st_writer_put(w, run->tables->block, (size_t)n * value_bytes, err);
-    if (s != IJ_OK) return s;
-    run->n_done += (size_t)n * value_bytes;
-  }
+  *out = (ij_synth_model){.size = (ij_synth_size)size, .layout = IJ_SYNTH_NATIVE, .dtype = IJ_DTYPE_BF16};
+  if (colon && !find_format(out, colon + 1)) return refuse_format(colon + 1, err);
   return IJ_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- files */
+size_t ij__synth_bytes(const ij_synth_model *model) {
+  ij_synth_plan plan;
+  if (!ij__synth_plan_make(&plan, model)) return 0;
+  size_t n = plan.n_bytes + (size_t)plan.n * 256;
+  ij__synth_plan_free(&plan);
+  return n;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- writing */
 
 static void shard_name(char text[64], int i, int n) { snprintf(text, 64, "model-%05d-of-%05d.safetensors", i + 1, n); }
 
-static ij_status put_shard(synth_run *run, const char *folder, int shard, ij_err *err) {
-  const synth_plan *plan = run->plan;
+static void gguf_name(char text[64], const ij_synth_model *m) {
+  char lower[24];
+  lower_name(lower, m->dtype);
+  snprintf(text, 64, "inkling-%s-%s.gguf", ij__synth_size_name(m->size), lower);
+}
+
+typedef struct synth_run {
+  const ij_synth_plan *plan;
+  ij_synth_values *values;
+  bool (*progress)(void *user, double fraction);
+  void *user;
+  size_t n_done;
+  ij_out_file *file;    /* one of these two is open */
+  ij_gguf_writer *gguf;
+  ij_err *err;
+} synth_run;
+
+static ij_status put_piece(void *user, const void *bytes, size_t n) {
+  synth_run *run = user;
+  if (run->progress && !run->progress(run->user, (double)run->n_done / (double)run->plan->n_bytes)) {
+    return ij__fail(run->err, IJ_E_CANCELLED, NULL, "stopped while writing the synthetic checkpoint");
+  }
+  run->n_done += n;
+  return run->gguf ? ij__gguf_writer_put(run->gguf, bytes, n, run->err) : ij__out_put(run->file, bytes, n, run->err);
+}
+
+/* The tensors [begin, begin + n) as the writers want them; NULL without memory. */
+static ij_st_tensor *declare(const ij_synth_plan *plan, int begin, int n) {
+  ij_st_tensor *declared = ij__alloc_array((size_t)n, sizeof *declared);
+  for (int i = 0; declared && i < n; i++) {
+    declared[i] = plan->tensors[begin + i].t;
+    declared[i].name = plan->tensors[begin + i].name;
+  }
+  return declared;
+}
+
+static ij_status put_shard(synth_run *run, const char *folder, int shard) {
+  const ij_synth_plan *plan = run->plan;
   int begin = plan->shard_begin[shard], n = plan->shard_begin[shard + 1] - begin;
   char name[64];
   shard_name(name, shard, plan->n_shards);
   char *path = ij__os_join(folder, name);
-  ij_st_tensor *declared = ij__alloc_array((size_t)n, sizeof *declared);
-  ij_st_writer *w = NULL;
+  ij_st_tensor *declared = declare(plan, begin, n);
   ij_status s;
   if (!path || !declared) {
-    s = ij__fail_nomem(err, "the list of tensors", (size_t)n * sizeof *declared);
+    s = ij__fail_nomem(run->err, "the list of tensors", (size_t)n * sizeof *declared);
   } else {
-    for (int i = 0; i < n; i++) {
-      declared[i] = plan->tensors[begin + i].t;
-      declared[i].name = plan->tensors[begin + i].name;
-    }
-    s = ij__st_writer_open(&w, path, declared, n, err);
+    s = ij__st_open(&run->file, path, declared, n, run->err);
   }
-  for (int i = 0; i < n && s == IJ_OK; i++) s = put_tensor(run, w, begin + i, err);
-  if (s == IJ_OK) s = ij__st_writer_finish(&w, err);
-  ij__st_writer_abort(&w);
+  for (int i = 0; i < n && s == IJ_OK; i++) s = ij__synth_values_put(run->values, &plan->tensors[begin + i], put_piece, run);
+  if (s == IJ_OK) s = ij__out_finish(&run->file, run->err);
+  ij__out_abort(&run->file);
   ij__free(declared);
   ij__free(path);
   return s;
 }
 
-static void build_index(ij_buf *b, const synth_plan *plan) {
+static void build_index(ij_buf *b, const ij_synth_plan *plan) {
   char name[64];
   ij__buf_printf(b, "{\"metadata\": {\"total_size\": %zu}, \"weight_map\": {", plan->n_bytes);
   for (int shard = 0; shard < plan->n_shards; shard++) {
@@ -311,64 +183,7 @@ static void build_index(ij_buf *b, const synth_plan *plan) {
   ij__buf_puts(b, "\n}}\n");
 }
 
-static void build_config(ij_buf *b, const synth_preset *p) {
-  ij__buf_printf(b,
-                 "{\n \"architectures\": [\"InklingForConditionalGeneration\"],\n \"model_type\": \"inkling_mm_model\",\n"
-                 " \"eos_token_id\": %d,\n \"vocab_size\": %d,\n \"torch_dtype\": \"bfloat16\",\n \"text_config\": {\n"
-                 "  \"model_type\": \"inkling_text\",\n  \"hidden_size\": %d,\n  \"num_hidden_layers\": %d,\n  \"vocab_size\": %d,\n"
-                 "  \"unpadded_vocab_size\": %d,\n  \"model_max_length\": %d,\n  \"rms_norm_eps\": 1e-06,\n",
-                 p->eos, p->vocab, p->hidden, p->n_layer, p->vocab, p->unpadded_vocab, p->max_context);
-  ij__buf_printf(b,
-                 "  \"num_attention_heads\": %d,\n  \"num_key_value_heads\": %d,\n  \"head_dim\": %d,\n  \"swa_num_attention_heads\": %d,\n"
-                 "  \"swa_num_key_value_heads\": %d,\n  \"swa_head_dim\": %d,\n  \"sliding_window_size\": %d,\n  \"d_rel\": %d,\n"
-                 "  \"rel_extent\": %d,\n  \"log_scaling_n_floor\": %d,\n  \"log_scaling_alpha\": 0.1,\n",
-                 p->n_head, p->n_kv_head, p->head_dim, p->n_head, p->n_kv_head_sliding, p->head_dim, p->window, p->d_rel, p->rel_extent,
-                 p->n_floor);
-  ij__buf_printf(b,
-                 "  \"intermediate_size\": %d,\n  \"dense_intermediate_size\": %d,\n  \"dense_mlp_idx\": %d,\n  \"n_routed_experts\": %d,\n"
-                 "  \"num_experts_per_tok\": %d,\n  \"n_shared_experts\": %d,\n  \"route_scale\": 8.0,\n"
-                 "  \"logits_mup_width_multiplier\": %d.0,\n  \"sconv_kernel_size\": 4,\n",
-                 p->expert_width, p->dense_width, p->n_dense, p->n_expert, p->n_expert_used, p->n_shared, p->mup);
-  ij__buf_puts(b,
-               "  \"gate_activation\": \"sigmoid\",\n  \"use_embed_norm\": true,\n  \"use_sconv\": true,\n  \"use_gate_bias\": true,\n"
-               "  \"use_global_scale\": true,\n  \"norm_after_topk\": true,\n  \"shared_expert_sink\": true,\n"
-               "  \"tie_word_embeddings\": false,\n  \"local_layer_ids\": [");
-  bool first = true;
-  for (int i = 0; i < p->n_layer; i++) {
-    if (!is_sliding(i)) continue;
-    ij__buf_printf(b, "%s%d", first ? "" : ", ", i);
-    first = false;
-  }
-  ij__buf_puts(b, "]\n }\n}\n");
-}
-
-typedef enum synth_found { FOUND_NOTHING, FOUND_SAME, FOUND_OTHER } synth_found;
-
-/* config.json is written last, so one equal to ours stands for the whole checkpoint; the sizes of the shards are looked at too. */
-static synth_found look_at(const synth_plan *plan, const char *folder, const ij_buf *config) {
-  char *path = ij__os_join(folder, "config.json"), *text = NULL;
-  size_t n = 0;
-  synth_found found = FOUND_NOTHING;
-  if (path && ij__os_is_file(path)) {
-    found = FOUND_OTHER;
-    if (ij__os_read_file(path, 1 << 20, &text, &n, NULL) == IJ_OK && n == config->len && memcmp(text, config->data, n) == 0) found = FOUND_SAME;
-  }
-  ij__free(text);
-  ij__free(path);
-  for (int shard = 0; shard < plan->n_shards && found == FOUND_SAME; shard++) {
-    char name[64];
-    size_t n_values = 0;
-    shard_name(name, shard, plan->n_shards);
-    for (int i = plan->shard_begin[shard]; i < plan->shard_begin[shard + 1]; i++) n_values += ij__st_tensor_bytes(&plan->tensors[i].t);
-    path = ij__os_join(folder, name);
-    struct stat st;
-    if (!path || stat(path, &st) != 0 || (uint64_t)st.st_size < n_values) found = FOUND_NOTHING;
-    ij__free(path);
-  }
-  return found;
-}
-
-static ij_status prepare_folder(const synth_plan *plan, const char *folder, ij_err *err) {
+static ij_status prepare_folder(const ij_synth_plan *plan, const char *folder, ij_err *err) {
   if (mkdir(folder, 0777) != 0 && errno != EEXIST) return ij__fail_errno(err, errno, folder, "cannot create the folder");
   if (!ij__os_is_dir(folder)) return ij__fail(err, IJ_E_IO, folder, "expected a folder, found something else");
   struct statvfs fs;
@@ -379,80 +194,185 @@ static ij_status prepare_folder(const synth_plan *plan, const char *folder, ij_e
                   need / 1e9, room / 1e9);
 }
 
+/* -------------------------------------------------------------------------------------------------- shards with an index */
+
+typedef enum synth_text { TEXT_CONFIG, TEXT_INDEX, TEXT_NOTE, N_TEXTS } synth_text;
+static const char *const text_names[N_TEXTS] = {"config.json", "model.safetensors.index.json", "hf_quant_config.json"};
+
+static bool build_texts(ij_buf texts[N_TEXTS], const ij_synth_plan *plan) {
+  ij__synth_config(&texts[TEXT_CONFIG], plan);
+  build_index(&texts[TEXT_INDEX], plan);
+  if (plan->model.layout == IJ_SYNTH_NVFP4) ij__synth_release_note(&texts[TEXT_NOTE], plan);
+  bool ok = true;
+  for (int i = 0; i < N_TEXTS; i++) ok = ok && !texts[i].failed;
+  return ok;
+}
+
+typedef enum synth_found { FOUND_NOTHING, FOUND_SAME, FOUND_OTHER } synth_found;
+
+static synth_found look_at_text(const char *folder, const char *name, const ij_buf *ours) {
+  char *path = ij__os_join(folder, name), *text = NULL;
+  size_t n = 0;
+  synth_found found = FOUND_NOTHING;
+  if (path && ij__os_is_file(path)) {
+    found = FOUND_OTHER;
+    if (ij__os_read_file(path, 1 << 24, &text, &n, NULL) == IJ_OK && n == ours->len && memcmp(text, ours->data, n) == 0) found = FOUND_SAME;
+  }
+  ij__free(text);
+  ij__free(path);
+  return found;
+}
+
+/* config.json is written last, so one equal to ours stands for the whole checkpoint if the index, which tells the layouts apart, is ours
+ * too; the sizes of the shards are looked at as well. */
+static synth_found look_at(const ij_synth_plan *plan, const char *folder, const ij_buf texts[N_TEXTS]) {
+  synth_found found = look_at_text(folder, text_names[TEXT_CONFIG], &texts[TEXT_CONFIG]);
+  if (found == FOUND_SAME) found = look_at_text(folder, text_names[TEXT_INDEX], &texts[TEXT_INDEX]);
+  for (int shard = 0; shard < plan->n_shards && found == FOUND_SAME; shard++) {
+    char name[64];
+    size_t n_values = 0;
+    shard_name(name, shard, plan->n_shards);
+    for (int i = plan->shard_begin[shard]; i < plan->shard_begin[shard + 1]; i++) n_values += ij__st_tensor_bytes(&plan->tensors[i].t);
+    char *path = ij__os_join(folder, name);
+    struct stat st;
+    if (!path || stat(path, &st) != 0 || (uint64_t)st.st_size < n_values) found = FOUND_NOTHING;
+    ij__free(path);
+  }
+  return found;
+}
+
 static ij_status put_text(const char *folder, const char *name, const ij_buf *text, ij_err *err) {
   char *path = ij__os_join(folder, name);
-  if (!path || text->failed) {
-    ij__free(path);
-    return ij__fail_nomem(err, name, text->len);
-  }
-  ij_status s = ij__st_write_text(path, text->data, text->len, err);
+  ij_status s = path ? ij__out_write(path, text->data, text->len, err) : ij__fail_nomem(err, name, text->len);
   ij__free(path);
   return s;
 }
 
-static ij_status put_all(synth_run *run, const char *folder, const ij_buf *config, ij_err *err) {
-  ij_status s = prepare_folder(run->plan, folder, err);
-  run->tables = ij__alloc(sizeof *run->tables);
-  if (s == IJ_OK && !run->tables) s = ij__fail_nomem(err, "tables of values", sizeof *run->tables);
-  if (s == IJ_OK) make_deviates(run->tables->z);
-  for (int shard = 0; shard < run->plan->n_shards && s == IJ_OK; shard++) s = put_shard(run, folder, shard, err);
-  if (s == IJ_OK) {
-    ij_buf index = {0};
-    build_index(&index, run->plan);
-    s = put_text(folder, "model.safetensors.index.json", &index, err);
-    ij__buf_free(&index);
+static ij_status put_all(synth_run *run, const char *folder, const ij_buf texts[N_TEXTS]) {
+  ij_status s = IJ_OK;
+  for (int shard = 0; shard < run->plan->n_shards && s == IJ_OK; shard++) s = put_shard(run, folder, shard);
+  for (int i = N_TEXTS; i-- > 0 && s == IJ_OK;) {
+    if (texts[i].len > 0) s = put_text(folder, text_names[i], &texts[i], run->err);
   }
-  if (s == IJ_OK) s = put_text(folder, "config.json", config, err);
-  ij__free(run->tables);
   return s;
 }
 
-ij_status ij__synth_write(ij_synth_size size, const char *folder, bool (*progress)(void *user, double fraction), void *user, ij_err *err) {
-  synth_plan plan;
-  if (!make_plan(&plan, size)) return ij__fail_nomem(err, "the list of tensors", sizeof plan);
-  ij_buf config = {0};
-  build_config(&config, plan.p);
-  ij_status s = IJ_OK;
-  if (config.failed) {
-    s = ij__fail_nomem(err, "a configuration", config.len);
+static ij_status write_shards(synth_run *run, const char *folder) {
+  ij_buf texts[N_TEXTS] = {{0}};
+  ij_status s;
+  if (!build_texts(texts, run->plan)) {
+    s = ij__fail_nomem(run->err, "a configuration", texts[TEXT_INDEX].len);
   } else {
-    synth_found found = look_at(&plan, folder, &config);
-    synth_run run = {.plan = &plan, .progress = progress, .user = user};
+    synth_found found = look_at(run->plan, folder, texts);
     if (found == FOUND_OTHER) {
-      s = ij__fail(err, IJ_E_ARGUMENT, folder, "the folder holds another checkpoint: name a new or empty folder");
-    } else if (found == FOUND_NOTHING) {
-      s = put_all(&run, folder, &config, err);
+      s = ij__fail(run->err, IJ_E_ARGUMENT, folder, "the folder holds another checkpoint: name a new or empty folder");
+    } else if (found == FOUND_SAME) {
+      s = IJ_OK;
+    } else {
+      s = prepare_folder(run->plan, folder, run->err);
+      if (s == IJ_OK) s = put_all(run, folder, texts);
     }
   }
-  ij__buf_free(&config);
-  free_plan(&plan);
+  for (int i = 0; i < N_TEXTS; i++) ij__buf_free(&texts[i]);
   return s;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- cleaning */
+/* ---------------------------------------------------------------------------------------------------------------- GGUF */
+
+/* A file of the right size that begins with our header is ours: it took its name when it was complete. */
+static synth_found look_at_gguf(const char *path, const ij_buf *header, size_t file_bytes) {
+  struct stat st;
+  if (stat(path, &st) != 0) return FOUND_NOTHING;
+  synth_found found = FOUND_OTHER;
+  FILE *f = (uint64_t)st.st_size == file_bytes ? fopen(path, "rb") : NULL;
+  char *text = f ? ij__alloc(header->len) : NULL;
+  if (text && fread(text, 1, header->len, f) == header->len && memcmp(text, header->data, header->len) == 0) found = FOUND_SAME;
+  ij__free(text);
+  if (f) fclose(f);
+  return found;
+}
+
+static ij_status write_gguf(synth_run *run, const char *folder) {
+  const ij_synth_plan *plan = run->plan;
+  ij_gguf_keys keys = {0};
+  ij_buf header = {0};
+  size_t file_bytes = 0;
+  synth_found found = FOUND_NOTHING;
+  char *path = ij__synth_path(&plan->model, folder);
+  ij_st_tensor *declared = declare(plan, 0, plan->n);
+  ij__synth_keys(&keys, plan);
+  ij_status s = path && declared ? IJ_OK : ij__fail_nomem(run->err, "the list of tensors", (size_t)plan->n * sizeof *declared);
+  if (s == IJ_OK) s = ij__gguf_header(&header, &file_bytes, &keys, declared, plan->n, run->err);
+  if (s == IJ_OK) found = look_at_gguf(path, &header, file_bytes);
+  if (s == IJ_OK && found == FOUND_OTHER) {
+    s = ij__fail(run->err, IJ_E_ARGUMENT, path, "another file has this name: name a new or empty folder");
+  }
+  if (s == IJ_OK && found == FOUND_NOTHING) {
+    s = prepare_folder(plan, folder, run->err);
+    if (s == IJ_OK) s = ij__gguf_writer_open(&run->gguf, path, &keys, declared, plan->n, run->err);
+    for (int i = 0; i < plan->n && s == IJ_OK; i++) s = ij__synth_values_put(run->values, &plan->tensors[i], put_piece, run);
+    if (s == IJ_OK) s = ij__gguf_writer_finish(&run->gguf, run->err);
+    ij__gguf_writer_abort(&run->gguf);
+  }
+  ij__gguf_keys_free(&keys);
+  ij__buf_free(&header);
+  ij__free(declared);
+  ij__free(path);
+  return s;
+}
+
+ij_status ij__synth_write(const ij_synth_model *model, const char *folder, bool (*progress)(void *user, double fraction), void *user,
+                          ij_err *err) {
+  ij_synth_plan plan;
+  if (!ij__synth_plan_make(&plan, model)) return ij__fail_nomem(err, "the list of tensors", sizeof plan);
+  synth_run run = {.plan = &plan, .progress = progress, .user = user, .err = err, .values = ij__synth_values_new()};
+  ij_status s;
+  if (!run.values) {
+    s = ij__fail_nomem(err, "tables of values", 1 << 20);
+  } else {
+    s = model->layout == IJ_SYNTH_GGUF ? write_gguf(&run, folder) : write_shards(&run, folder);
+  }
+  ij__synth_values_free(run.values);
+  ij__synth_plan_free(&plan);
+  return s;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- file names */
+
+char *ij__synth_path(const ij_synth_model *model, const char *folder) {
+  char name[64];
+  if (model->layout != IJ_SYNTH_GGUF) return ij__strdup(folder);
+  gguf_name(name, model);
+  return ij__os_join(folder, name);
+}
 
 void ij__synth_free_files(char **files, int n) {
   for (int i = 0; files && i < n; i++) ij__free(files[i]);
   ij__free(files);
 }
 
-char **ij__synth_files(ij_synth_size size, const char *folder, int *n) {
-  synth_plan plan;
-  if (!make_plan(&plan, size)) return NULL;
-  int n_shards = plan.n_shards;
-  free_plan(&plan);
-  char **files = ij__alloc_zero((size_t)(n_shards + 2) * 2, sizeof *files);
+/* The i-th file, and the temporary name it grows under. */
+static bool add_file(char **files, int *n, char *path) {
+  files[(*n)++] = path;
+  files[*n] = path ? ij__out_part_path(path) : NULL;
+  return files[(*n)++] != NULL;
+}
+
+char **ij__synth_files(const ij_synth_model *model, const char *folder, int *n) {
+  ij_synth_plan plan;
+  if (!ij__synth_plan_make(&plan, model)) return NULL;
+  const int n_shards = model->layout == IJ_SYNTH_GGUF ? 0 : plan.n_shards;
+  ij__synth_plan_free(&plan);
+  char **files = ij__alloc_zero((size_t)(n_shards + N_TEXTS + 1) * 2, sizeof *files);
   bool ok = files != NULL;
   *n = 0;
-  for (int i = 0; i < n_shards + 2 && ok; i++) {
+  if (ok && n_shards == 0) ok = add_file(files, n, ij__synth_path(model, folder));
+  for (int i = 0; i < n_shards && ok; i++) {
     char shard[64];
     shard_name(shard, i, n_shards);
-    char *path = ij__os_join(folder, i < n_shards ? shard : i == n_shards ? "model.safetensors.index.json" : "config.json");
-    char *part = path ? ij__st_part_path(path) : NULL;
-    files[(*n)++] = path;
-    files[(*n)++] = part;
-    ok = path && part;
+    ok = add_file(files, n, ij__os_join(folder, shard));
   }
+  for (int i = 0; i < N_TEXTS && ok && n_shards > 0; i++) ok = add_file(files, n, ij__os_join(folder, text_names[i]));
   if (ok) return files;
   ij__synth_free_files(files, *n);
   return NULL;

@@ -18,4 +18,6 @@ show inkjet run -m '' hello
 show inkjet run -m nowhere hello --threads 0
 show inkjet run -m nowhere hello --logprobs 21 --json
 show inkjet bench --synthetic huge
+show inkjet bench --synthetic tiny:q4
+show inkjet bench --synthetic tiny:mlx4-g16
 show inkjet bench --synthetic tiny --depth 5,3

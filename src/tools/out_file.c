@@ -1,0 +1,99 @@
+/* out_file.c: write, sync, rename. Values are written as they lie in memory: all supported hosts are little endian. */
+#include "tools/out_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/str.h"
+
+struct ij_out_file {
+  int fd;
+  char *path, *part;
+  size_t n_declared, n_put;
+};
+
+char *ij__out_part_path(const char *path) {
+  ij_buf b = {0};
+  ij__buf_printf(&b, "%s.part-%ld", path, (long)getpid());
+  if (!b.failed) return b.data;
+  ij__buf_free(&b);
+  return NULL;
+}
+
+static void close_file(ij_out_file **f, bool remove) {
+  if (!*f) return;
+  if ((*f)->fd >= 0) {
+    close((*f)->fd);
+    if (remove) unlink((*f)->part);
+  }
+  ij__free((*f)->path);
+  ij__free((*f)->part);
+  ij__free(*f);
+  *f = NULL;
+}
+
+void ij__out_abort(ij_out_file **f) { close_file(f, true); }
+
+ij_status ij__out_open(ij_out_file **out, const char *path, size_t n_bytes, ij_err *err) {
+  ij_out_file *f = *out = ij__alloc_zero(1, sizeof *f);
+  if (!f) return ij__fail_nomem(err, "a file writer", sizeof *f);
+  f->fd = -1;
+  f->n_declared = n_bytes;
+  f->path = ij__strdup(path);
+  f->part = ij__out_part_path(path);
+  if (!f->path || !f->part) {
+    close_file(out, false);
+    return ij__fail_nomem(err, "a file name", strlen(path));
+  }
+  f->fd = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (f->fd < 0) {
+    int number = errno;
+    close_file(out, false);
+    return ij__fail_errno(err, number, path, "cannot create the file");
+  }
+  return IJ_OK;
+}
+
+ij_status ij__out_put(ij_out_file *f, const void *bytes, size_t n, ij_err *err) {
+  if (n > f->n_declared - f->n_put) {
+    return ij__fail(err, IJ_E_ARGUMENT, f->path, "more bytes are written than were declared (%zu bytes)", f->n_declared);
+  }
+  const char *p = bytes;
+  while (n > 0) {
+    ssize_t done = write(f->fd, p, IJ_MIN(n, (size_t)1 << 30));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return ij__fail_errno(err, errno, f->path, "cannot write");
+    p += done;
+    n -= (size_t)done;
+    f->n_put += (size_t)done;
+  }
+  return IJ_OK;
+}
+
+ij_status ij__out_finish(ij_out_file **out, ij_err *err) {
+  ij_out_file *f = *out;
+  ij_status s = IJ_OK;
+  if (f->n_put != f->n_declared) {
+    s = ij__fail(err, IJ_E_ARGUMENT, f->path, "%zu of %zu declared bytes were written", f->n_put, f->n_declared);
+  } else if (fsync(f->fd) != 0 && errno != EINVAL && errno != ENOTSUP) { /* some file systems have nothing to sync */
+    s = ij__fail_errno(err, errno, f->path, "cannot sync");
+  } else if (rename(f->part, f->path) != 0) {
+    s = ij__fail_errno(err, errno, f->path, "cannot rename the finished file");
+  }
+  close_file(out, s != IJ_OK);
+  return s;
+}
+
+ij_status ij__out_write(const char *path, const void *bytes, size_t n, ij_err *err) {
+  ij_out_file *f;
+  ij_status s = ij__out_open(&f, path, n, err);
+  if (s != IJ_OK) return s;
+  s = ij__out_put(f, bytes, n, err);
+  if (s == IJ_OK) return ij__out_finish(&f, err);
+  ij__out_abort(&f);
+  return s;
+}
