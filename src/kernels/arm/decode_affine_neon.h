@@ -45,11 +45,12 @@ INLINE void affine_codes(uint8x16_t *code, const uint8_t *p, const int bits) {
   }
 }
 
-/* A row's scales or biases at group i, four times. */
-INLINE float32x4_t side_at(const void *side, const ij_dtype type, int64_t i) {
-  const uint8_t *p = side;
-  if (type == IJ_DTYPE_F16) return f16_at(p + 2 * i);
-  return vdupq_n_f32(type == IJ_DTYPE_F32 ? ij__fmt_f32(p + 4 * i) : ij__fmt_bf16(p + 2 * i));
+INLINE int64_t side_bytes(const ij_dtype type) { return type == IJ_DTYPE_F32 ? 4 : 2; }
+
+/* The scale or bias at p, four times. */
+INLINE float32x4_t side_at(const uint8_t *p, const ij_dtype type) {
+  if (type == IJ_DTYPE_F16) return f16_at(p);
+  return vdupq_n_f32(type == IJ_DTYPE_F32 ? ij__fmt_f32(p) : ij__fmt_bf16(p));
 }
 
 /* scale * code + bias, rounded once or twice as fmt_affine.h says. */
@@ -67,14 +68,14 @@ INLINE uint8x16_t two_bits_spread(uint8x16_t v, const int at) {
 }
 
 /* n values of two bits, a multiple of 32, of one group. */
-INLINE void affine2_group_neon(float *y, const uint8_t *p, float32x4_t scale, float32x4_t bias, int n, const ij_dtype side_type) {
+INLINE void affine2_group_neon(float *y, const uint8_t *p, float32x4_t scale, float32x4_t bias, int64_t n, const ij_dtype side_type) {
   static const float numbers[4] = {0, 1, 2, 3};
   float32x4_t code = vld1q_f32(numbers);
   float32x4_t quad = side_type == IJ_DTYPE_F32 ? vaddq_f32(vmulq_f32(scale, code), bias) : vfmaq_f32(bias, scale, code);
-  for (int i = 0; i < n; i += 32, p += 8) {
+  for (; n > 0; n -= 32, y += 32, p += 8) {
     uint8x16_t v = vcombine_u8(vld1_u8(p), vdup_n_u8(0));
-    lanes_store(y + i, quad_read(quad, two_bits_spread(v, 0)));
-    lanes_store(y + i + 16, quad_read(quad, two_bits_spread(v, 4)));
+    lanes_store(y, quad_read(quad, two_bits_spread(v, 0)));
+    lanes_store(y + 16, quad_read(quad, two_bits_spread(v, 4)));
   }
 }
 
@@ -84,17 +85,17 @@ INLINE lanes affine_floats(uint8x16_t code, const int bits, codebook book) {
 }
 
 /* n values, a multiple of 32, of one group. book: 0 to 15 */
-INLINE void affine_group_neon(float *y, const uint8_t *p, const int bits, float32x4_t scale, float32x4_t bias, int n,
+INLINE void affine_group_neon(float *y, const uint8_t *p, const int bits, float32x4_t scale, float32x4_t bias, int64_t n,
                               const ij_dtype side_type, codebook book) {
   if (bits == 2) {
     affine2_group_neon(y, p, scale, bias, n, side_type);
     return;
   }
-  for (int i = 0; i < n; i += 32, p += 4 * bits) {
+  for (; n > 0; n -= 32, y += 32, p += 4 * bits) {
     uint8x16_t code[2];
     affine_codes(code, p, bits);
-    lanes_store(y + i, affine_lanes(affine_floats(code[0], bits, book), scale, bias, side_type));
-    lanes_store(y + i + 16, affine_lanes(affine_floats(code[1], bits, book), scale, bias, side_type));
+    lanes_store(y, affine_lanes(affine_floats(code[0], bits, book), scale, bias, side_type));
+    lanes_store(y + 16, affine_lanes(affine_floats(code[1], bits, book), scale, bias, side_type));
   }
 }
 

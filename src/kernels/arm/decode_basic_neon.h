@@ -32,18 +32,18 @@ INLINE void q4_1_neon(float *y, const uint8_t *b, codebook book) {
   lanes_store(y + 16, lanes_plus(lanes_times(codebook_read(book, high_nibbles(v)), d), m));
 }
 
-/* Bit i of the two bytes at `at` and after in bits to all of byte i. */
-INLINE uint8x16_t bits_to_bytes(uint8x16_t bits, const int at) {
+/* Bit i of byte `first` of bits to all of byte i, and those of byte `second` to the other eight. */
+INLINE uint8x16_t bits_to_bytes(uint8x16_t bits, const int first, const int second) {
   static const uint8_t bit[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-  uint8x16_t spread = vcombine_u8(vdup_n_u8((uint8_t)at), vdup_n_u8((uint8_t)(at + 1)));
+  uint8x16_t spread = vcombine_u8(vdup_n_u8((uint8_t)first), vdup_n_u8((uint8_t)second));
   return vtstq_u8(vqtbl1q_u8(bits, spread), vld1q_u8(bit));
 }
 
 /* 32 fifth bits and 16 bytes of nibbles, to codes in bits 3 to 7. */
 INLINE void five_bits_neon(uint8x16_t *code, const uint8_t *high, const uint8_t *nibbles) {
   uint8x16_t v = vld1q_u8(nibbles), bits = vreinterpretq_u8_u32(vdupq_n_u32(ij__fmt_u32(high)));
-  code[0] = vsriq_n_u8(bits_to_bytes(bits, 0), vshlq_n_u8(v, 4), 1);
-  code[1] = vandq_u8(vsriq_n_u8(bits_to_bytes(bits, 2), v, 1), vdupq_n_u8(0xf8));
+  code[0] = vsriq_n_u8(bits_to_bytes(bits, 0, 1), vshlq_n_u8(v, 4), 1);
+  code[1] = vandq_u8(vsriq_n_u8(bits_to_bytes(bits, 2, 3), v, 1), vdupq_n_u8(0xf8));
 }
 
 INLINE void q5_0_neon(float *y, const uint8_t *b) {

@@ -26,36 +26,58 @@ INLINE void iq4_xs_neon(float *y, const uint8_t *b, codebook book) {
 
 /* ---- grids ---------------------------------------------------------------------------------------------------------------------- */
 
+/* The entries of two or four indices. */
 INLINE uint8x16_t grid_pair(const uint64_t *grid, uint32_t first, uint32_t second) {
   return vreinterpretq_u8_u64(vcombine_u64(vld1_u64(grid + first), vld1_u64(grid + second)));
 }
 
-/* The entries of four indices at p, each with a ninth bit from the low bits of `high`. */
-INLINE uint8x16_t grid_four(const uint32_t *grid, const uint8_t *p, uint32_t high) {
-  uint32x4_t v = vdupq_n_u32(grid[p[0] | (high << 8 & 256)]);
-  v = vld1q_lane_u32(grid + (p[1] | (high << 7 & 256)), v, 1);
-  v = vld1q_lane_u32(grid + (p[2] | (high << 6 & 256)), v, 2);
-  return vreinterpretq_u8_u32(vld1q_lane_u32(grid + (p[3] | (high << 5 & 256)), v, 3));
+INLINE uint8x16_t grid_four(const uint32_t *grid, uint32_t i0, uint32_t i1, uint32_t i2, uint32_t i3) {
+  uint32x4_t v = vld1q_lane_u32(grid + i1, vdupq_n_u32(grid[i0]), 1);
+  return vreinterpretq_u8_u32(vld1q_lane_u32(grid + i3, vld1q_lane_u32(grid + i2, v, 2), 3));
 }
 
-/* scale times magnitudes that are negated where a bit of `signs` is set. */
-INLINE lanes signed_lanes(uint8x16_t magnitude, uint32_t signs, float32x4_t scale) {
-  uint8x16_t negative = bits_to_bytes(vreinterpretq_u8_u32(vdupq_n_u32(signs)), 0);
+/* Eight indices of grids with more than 256 entries: a byte each at `low`, and above it the bits of `mask` out of `high`. */
+INLINE void grid_indices(uint16_t *index, const uint8_t *low, uint16x8_t high, const uint16_t mask) {
+  vst1q_u16(index, vbslq_u16(vdupq_n_u16(mask), high, vmovl_u8(vld1_u8(low))));
+}
+
+/* Bytes of v in this order, as 16-bit lanes, each shifted by its own count. */
+INLINE uint16x8_t turned_lanes(uint8x16_t v, const uint8_t *order, const int16_t *shift) {
+  return vshlq_u16(vreinterpretq_u16_u8(vqtbl1q_u8(v, vld1q_u8(order))), vld1q_s16(shift));
+}
+
+/* scale times magnitudes that are negated where the byte is all ones. */
+INLINE lanes signed_lanes(uint8x16_t magnitude, uint8x16_t negative, float32x4_t scale) {
   uint8x16_t v = vsubq_u8(veorq_u8(magnitude, negative), negative);
   return lanes_times(lanes_from_s8(vreinterpretq_s8_u8(v)), scale);
 }
 
-/* The signs of sixteen values from two seven-bit codes, the first in the low bits. */
-INLINE uint32_t sign_pair(uint32_t first, uint32_t second) { return ij__iq_signs[first & 127] | (uint32_t)ij__iq_signs[second & 127] << 8; }
+/* Sixteen signs from the u16 at p. */
+INLINE uint8x16_t signs_at(const uint8_t *p) { return bits_to_bytes(vreinterpretq_u8_u16(vdupq_n_u16(ij__fmt_u16(p))), 0, 1); }
+
+/* The 28 bits of signs in a word of IQ2_XXS and IQ3_XXS, seven per 32-bit lane; the eighth makes their number even. */
+INLINE uint8x16_t sign_word(uint32_t word) {
+  static const int32_t shift[4] = {0, -7, -14, -21};
+  uint8x16_t seven = vreinterpretq_u8_u32(vshlq_u32(vdupq_n_u32(word), vld1q_s32(shift)));
+  return vsliq_n_u8(seven, vcntq_u8(vshlq_n_u8(seven, 1)), 7);
+}
+
+/* ---- IQ2 ------------------------------------------------------------------------------------------------------------------------ */
 
 INLINE void iq2_xxs_neon(float *y, const uint8_t *b) {
-  float32x4_t d = f16_at(b);
+  float32x4_t d = vmulq_n_f32(f16_at(b), 0.25f), half = vdupq_n_f32(0.5f);
+  float scale[8];
   b += 2;
+  for (int g = 0; g < 8; g += 4) {
+    uint8x16_t v0 = vld1q_u8(b + 8 * g), v1 = vld1q_u8(b + 8 * g + 16);
+    uint32x4_t word = vuzp2q_u32(vreinterpretq_u32_u8(v0), vreinterpretq_u32_u8(v1));
+    vst1q_f32(scale + g, vmulq_f32(vaddq_f32(vcvtq_f32_u32(vshrq_n_u32(word, 28)), half), d));
+  }
   for (int g = 0; g < 8; g++, b += 8, y += 32) {
-    uint32_t word = ij__fmt_u32(b + 4);
-    float32x4_t scale = vmulq_n_f32(d, (0.5f + (float)(word >> 28)) * 0.25f);
-    lanes_store(y, signed_lanes(grid_pair(ij__iq2_xxs_grid, b[0], b[1]), sign_pair(word, word >> 7), scale));
-    lanes_store(y + 16, signed_lanes(grid_pair(ij__iq2_xxs_grid, b[2], b[3]), sign_pair(word >> 14, word >> 21), scale));
+    uint8x16_t signs = sign_word(ij__fmt_u32(b + 4));
+    float32x4_t ds = vdupq_n_f32(scale[g]);
+    lanes_store(y, signed_lanes(grid_pair(ij__iq2_xxs_grid, b[0], b[1]), bits_to_bytes(signs, 0, 4), ds));
+    lanes_store(y + 16, signed_lanes(grid_pair(ij__iq2_xxs_grid, b[2], b[3]), bits_to_bytes(signs, 8, 12), ds));
   }
 }
 
@@ -66,47 +88,72 @@ INLINE void iq2_scales_neon(float *scale, float32x4_t d, const uint8_t *nibbles)
   lanes_store(scale, lanes_times(lanes_from_u8(odd), vmulq_n_f32(d, 0.125f)));
 }
 
+/* Signs are in bits 9 to 15: with the parity below them, bit 1 of a byte belongs to the first value. */
 INLINE void iq2_xs_neon(float *y, const uint8_t *b) {
+  static const uint8_t order[16] = {1, 1, 1, 1, 1, 1, 1, 1, 3, 3, 3, 3, 3, 3, 3, 3};
+  static const uint8_t bit[16] = {2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128, 1};
   float scale[16];
   iq2_scales_neon(scale, f16_at(b), b + 66);
-  for (int g = 0; g < 16; g++, y += 16) {
-    uint32_t pair = ij__fmt_u32(b + 2 + 4 * g);
-    uint8x16_t v = grid_pair(ij__iq2_xs_grid, pair & 511, pair >> 16 & 511);
-    lanes_store(y, signed_lanes(v, sign_pair(pair >> 9, pair >> 25), vdupq_n_f32(scale[g])));
+  uint8x16_t parity = vdupq_n_u8(1);
+  b += 2;
+  for (int g = 0; g < 16; g++, b += 4, y += 16) {
+    uint32_t pair = ij__fmt_u32(b);
+    uint8x16_t seven = vbicq_u8(vreinterpretq_u8_u32(vdupq_n_u32(pair)), parity), signs = vbslq_u8(parity, vcntq_u8(seven), seven);
+    uint8x16_t negative = vtstq_u8(vqtbl1q_u8(signs, vld1q_u8(order)), vld1q_u8(bit));
+    lanes_store(y, signed_lanes(grid_pair(ij__iq2_xs_grid, pair & 511, pair >> 16 & 511), negative, vdupq_n_f32(scale[g])));
   }
 }
 
 INLINE void iq2_s_neon(float *y, const uint8_t *b) {
+  static const uint8_t order[16] = {0, 255, 0, 255, 0, 255, 0, 255, 1, 255, 1, 255, 1, 255, 1, 255};
+  static const int16_t shift[8] = {8, 6, 4, 2, 8, 6, 4, 2};
+  const uint8_t *signs = b + 34, *high = b + 66;
   float scale[16];
   iq2_scales_neon(scale, f16_at(b), b + 74);
-  for (int g = 0; g < 16; g++, y += 16) {
-    uint32_t high = (uint32_t)b[66 + g / 2] >> (g % 2 * 4);
-    uint8x16_t v = grid_pair(ij__iq2_s_grid, b[2 + 2 * g] | (high << 8 & 0x300), b[3 + 2 * g] | (high << 6 & 0x300));
-    lanes_store(y, signed_lanes(v, ij__fmt_u16(b + 34 + 2 * g), vdupq_n_f32(scale[g])));
+  b += 2;
+  for (int g = 0; g < 16; g += 4, b += 8, high += 2) {
+    uint16_t index[8];
+    grid_indices(index, b, turned_lanes(vreinterpretq_u8_u16(vdupq_n_u16(ij__fmt_u16(high))), order, shift), 0x300);
+    UNROLL_DECODE for (int i = 0; i < 4; i++, signs += 2, y += 16) {
+      uint8x16_t v = grid_pair(ij__iq2_s_grid, index[2 * i], index[2 * i + 1]);
+      lanes_store(y, signed_lanes(v, signs_at(signs), vdupq_n_f32(scale[g + i])));
+    }
   }
 }
 
+/* ---- IQ3 ------------------------------------------------------------------------------------------------------------------------ */
+
 INLINE void iq3_xxs_neon(float *y, const uint8_t *b) {
-  float32x4_t d = f16_at(b);
+  const uint32_t *grid = ij__iq3_xxs_grid;
   const uint8_t *words = b + 66;
+  float32x4_t d = vmulq_n_f32(f16_at(b), 0.5f), half = vdupq_n_f32(0.5f);
+  float scale[8];
+  for (int g = 0; g < 8; g += 4) {
+    uint32x4_t word = vreinterpretq_u32_u8(vld1q_u8(words + 4 * g));
+    vst1q_f32(scale + g, vmulq_f32(vaddq_f32(vcvtq_f32_u32(vshrq_n_u32(word, 28)), half), d));
+  }
   b += 2;
   for (int g = 0; g < 8; g++, b += 8, words += 4, y += 32) {
-    uint32_t word = ij__fmt_u32(words);
-    float32x4_t scale = vmulq_n_f32(d, (0.5f + (float)(word >> 28)) * 0.5f);
-    lanes_store(y, signed_lanes(grid_four(ij__iq3_xxs_grid, b, 0), sign_pair(word, word >> 7), scale));
-    lanes_store(y + 16, signed_lanes(grid_four(ij__iq3_xxs_grid, b + 4, 0), sign_pair(word >> 14, word >> 21), scale));
+    uint8x16_t signs = sign_word(ij__fmt_u32(words));
+    float32x4_t ds = vdupq_n_f32(scale[g]);
+    lanes_store(y, signed_lanes(grid_four(grid, b[0], b[1], b[2], b[3]), bits_to_bytes(signs, 0, 4), ds));
+    lanes_store(y + 16, signed_lanes(grid_four(grid, b[4], b[5], b[6], b[7]), bits_to_bytes(signs, 8, 12), ds));
   }
 }
 
 INLINE void iq3_s_neon(float *y, const uint8_t *b) {
-  float32x4_t d = f16_at(b);
+  static const uint16_t bit[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+  const uint32_t *grid = ij__iq3_s_grid;
   const uint8_t *high = b + 66, *signs = b + 74;
+  float32x4_t d = f16_at(b);
   uint32_t scales = ij__fmt_u32(b + 106);
   b += 2;
   for (int g = 0; g < 8; g++, b += 8, signs += 4, scales >>= 4, y += 32) {
     float32x4_t scale = vmulq_n_f32(d, (float)(2 * (scales & 15) + 1));
-    lanes_store(y, signed_lanes(grid_four(ij__iq3_s_grid, b, high[g]), ij__fmt_u16(signs), scale));
-    lanes_store(y + 16, signed_lanes(grid_four(ij__iq3_s_grid, b + 4, (uint32_t)high[g] >> 4), ij__fmt_u16(signs + 2), scale));
+    uint16_t at[8];
+    grid_indices(at, b, vtstq_u16(vdupq_n_u16(high[g]), vld1q_u16(bit)), 0x100);
+    lanes_store(y, signed_lanes(grid_four(grid, at[0], at[1], at[2], at[3]), signs_at(signs), scale));
+    lanes_store(y + 16, signed_lanes(grid_four(grid, at[4], at[5], at[6], at[7]), signs_at(signs + 2), scale));
   }
 }
 
@@ -118,29 +165,54 @@ INLINE lanes iq1_lanes(uint8x16_t grid, uint8x16_t delta, float32x4_t scale) {
 }
 
 INLINE void iq1_s_neon(float *y, const uint8_t *b) {
-  float32x4_t d = f16_at(b);
+  static const uint8_t order[16] = {0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 3};
+  static const int16_t shift[8] = {8, 5, 2, -1, 8, 5, 2, -1};
   const uint8_t *words = b + 34;
+  float32x4_t d = f16_at(b);
+  uint16x8_t word = vreinterpretq_u16_u8(vld1q_u8(words));
+  uint16x8_t odd = vorrq_u16(vandq_u16(vshrq_n_u16(word, 11), vdupq_n_u16(14)), vdupq_n_u16(1));
+  float scale[8];
+  uint8_t delta[8];
+  vst1q_f32(scale, vmulq_f32(vcvtq_f32_u32(vmovl_u16(vget_low_u16(odd))), d));
+  vst1q_f32(scale + 4, vmulq_f32(vcvtq_f32_u32(vmovl_high_u16(odd)), d));
+  vst1_u8(delta, vorr_u8(vmovn_u16(vreinterpretq_u16_s16(vshrq_n_s16(vreinterpretq_s16_u16(word), 15))), vdup_n_u8(1)));
   b += 2;
-  for (int g = 0; g < 8; g++, b += 4, words += 2, y += 32) {
-    uint32_t word = ij__fmt_u16(words);
-    float32x4_t scale = vmulq_n_f32(d, (float)(2 * (word >> 12 & 7) + 1));
-    uint8x16_t delta = vdupq_n_u8(word >> 15 ? 255 : 1);
-    uint8x16_t first = grid_pair(ij__iq1_grid, b[0] | (word << 8 & 0x700), b[1] | (word << 5 & 0x700));
-    uint8x16_t last = grid_pair(ij__iq1_grid, b[2] | (word << 2 & 0x700), b[3] | (word >> 1 & 0x700));
-    lanes_store(y, iq1_lanes(first, delta, scale));
-    lanes_store(y + 16, iq1_lanes(last, delta, scale));
+  for (int g = 0; g < 8; g += 2, b += 8, words += 4) {
+    uint16_t at[8];
+    grid_indices(at, b, turned_lanes(vreinterpretq_u8_u32(vdupq_n_u32(ij__fmt_u32(words))), order, shift), 0x700);
+    UNROLL_DECODE for (int i = 0; i < 2; i++, y += 32) {
+      uint8x16_t sign = vdupq_n_u8(delta[g + i]);
+      float32x4_t ds = vdupq_n_f32(scale[g + i]);
+      lanes_store(y, iq1_lanes(grid_pair(ij__iq1_grid, at[4 * i], at[4 * i + 1]), sign, ds));
+      lanes_store(y + 16, iq1_lanes(grid_pair(ij__iq1_grid, at[4 * i + 2], at[4 * i + 3]), sign, ds));
+    }
   }
 }
 
+/* The 16 scales of IQ1_M, three bits each, four to a u16. */
+INLINE void iq1_m_scales_neon(float *scale, const uint8_t *p) {
+  static const uint8_t order[2][16] = {{0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 3}, {4, 5, 4, 5, 4, 5, 4, 5, 6, 7, 6, 7, 6, 7, 6, 7}};
+  static const int16_t shift[8] = {1, -2, -5, -8, 1, -2, -5, -8};
+  uint8x16_t v = vcombine_u8(vld1_u8(p), vdup_n_u8(0));
+  uint16x8_t first = turned_lanes(v, order[0], shift), last = turned_lanes(v, order[1], shift);
+  uint8x16_t twice = vandq_u8(vuzp1q_u8(vreinterpretq_u8_u16(first), vreinterpretq_u8_u16(last)), vdupq_n_u8(14));
+  lanes_store(scale, lanes_times(lanes_from_u8(vorrq_u8(twice, vdupq_n_u8(1))), vdupq_n_f32(ij__fmt_iq1_m_scale(p))));
+}
+
 INLINE void iq1_m_neon(float *y, const uint8_t *b) {
-  const uint8_t *scales = b + 48, sign_bits[2] = {0x08, 0x80};
-  float32x4_t d = vdupq_n_f32(ij__fmt_iq1_m_scale(scales));
-  uint8x16_t sign_bit = vcombine_u8(vdup_n_u8(sign_bits[0]), vdup_n_u8(sign_bits[1]));
-  for (int g = 0; g < 16; g++, y += 16) {
-    uint32_t high = b[32 + g], s = (uint32_t)ij__fmt_u16(scales + g / 4 * 2) >> (g % 4 * 3) & 7;
-    uint8x16_t delta = vorrq_u8(vtstq_u8(vdupq_n_u8((uint8_t)high), sign_bit), vdupq_n_u8(1));
-    uint8x16_t grid = grid_pair(ij__iq1_grid, b[2 * g] | (high << 8 & 0x700), b[2 * g + 1] | (high << 4 & 0x700));
-    lanes_store(y, iq1_lanes(grid, delta, vmulq_n_f32(d, (float)(2 * s + 1))));
+  static const uint8_t order[16] = {0, 255, 0, 255, 1, 255, 1, 255, 2, 255, 2, 255, 3, 255, 3, 255};
+  static const int16_t shift[8] = {8, 4, 8, 4, 8, 4, 8, 4};
+  const uint8_t *high = b + 32;
+  float scale[16];
+  iq1_m_scales_neon(scale, b + 48);
+  uint8x16_t sign_bit = vcombine_u8(vdup_n_u8(0x08), vdup_n_u8(0x80)), one = vdupq_n_u8(1);
+  for (int g = 0; g < 16; g += 4, b += 8, high += 4) {
+    uint16_t at[8];
+    grid_indices(at, b, turned_lanes(vreinterpretq_u8_u32(vdupq_n_u32(ij__fmt_u32(high))), order, shift), 0x700);
+    UNROLL_DECODE for (int i = 0; i < 4; i++, y += 16) {
+      uint8x16_t delta = vorrq_u8(vtstq_u8(vdupq_n_u8(high[i]), sign_bit), one);
+      lanes_store(y, iq1_lanes(grid_pair(ij__iq1_grid, at[2 * i], at[2 * i + 1]), delta, vdupq_n_f32(scale[g + i])));
+    }
   }
 }
 

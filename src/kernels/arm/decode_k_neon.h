@@ -16,12 +16,14 @@ INLINE void q2_k_neon(float *y, const uint8_t *b) {
   float32x4_t code = vld1q_f32(numbers);
   lanes_store(scale, lanes_times(lanes_from_u8(low_nibbles(s)), f16_at(b + 80)));
   lanes_store(offset, lanes_times(lanes_from_u8(high_nibbles(s)), f16_at(b + 82)));
-  for (int i = 0; i < 4; i++) {
-    uint8x16_t v = vld1q_u8(b + 16 + 16 * i), turned[4] = {vshlq_n_u8(v, 2), v, vshrq_n_u8(v, 2), vshrq_n_u8(v, 4)};
-    int g = i / 2 * 8 + i % 2;
-    UNROLL_DECODE for (int j = 0; j < 4; j++, g += 2) {
-      float32x4_t quad = vsubq_f32(vmulq_n_f32(code, scale[g]), vdupq_n_f32(offset[g]));
-      lanes_store(y + 16 * g, quad_read(quad, turned[j]));
+  const uint8_t *p = b + 16;
+  for (int g = 0; g < 16; g += 8) { /* first group of a half */
+    for (int i = g; i < g + 2; i++, p += 16) {
+      uint8x16_t v = vld1q_u8(p), turned[4] = {vshlq_n_u8(v, 2), v, vshrq_n_u8(v, 2), vshrq_n_u8(v, 4)};
+      UNROLL_DECODE for (int j = 0; j < 4; j++) {
+        float32x4_t quad = vsubq_f32(vmulq_n_f32(code, scale[i + 2 * j]), vdupq_n_f32(offset[i + 2 * j]));
+        lanes_store(y + 16 * i + 32 * j, quad_read(quad, turned[j]));
+      }
     }
   }
 }
@@ -101,14 +103,16 @@ INLINE void q6_k_neon(float *y, const uint8_t *b) {
   float scale[16];
   uint8x16_t mask = vdupq_n_u8(0xfc), sign = vdupq_n_u8(0xaa);
   lanes_store(scale, lanes_times(lanes_from_s8(vreinterpretq_s8_u8(vld1q_u8(b + 192))), f16_at(b + 208)));
-  for (int i = 0; i < 4; i++) {
-    const uint8_t *low = b + i / 2 * 64 + i % 2 * 16;
-    uint8x16_t v0 = vld1q_u8(low), v1 = vld1q_u8(low + 32), high = veorq_u8(vld1q_u8(b + 128 + 16 * i), sign);
-    uint8x16_t q[4] = {vsliq_n_u8(vshlq_n_u8(v0, 2), high, 6), vsliq_n_u8(vshlq_n_u8(v1, 2), vshrq_n_u8(high, 2), 6),
-                       vandq_u8(vsriq_n_u8(vshlq_n_u8(high, 2), v0, 2), mask), vandq_u8(vsriq_n_u8(high, v1, 2), mask)};
-    int g = i / 2 * 8 + i % 2;
-    UNROLL_DECODE for (int j = 0; j < 4; j++, g += 2) {
-      lanes_store(y + 16 * g, lanes_times(lanes_from_s8_4ths(vreinterpretq_s8_u8(q[j])), vdupq_n_f32(scale[g])));
+  const uint8_t *low = b, *p = b + 128;
+  for (int g = 0; g < 16; g += 8, low += 32) { /* first group of a half */
+    for (int i = g; i < g + 2; i++, low += 16, p += 16) {
+      uint8x16_t v0 = vld1q_u8(low), v1 = vld1q_u8(low + 32), high = veorq_u8(vld1q_u8(p), sign);
+      uint8x16_t q[4] = {vsliq_n_u8(vshlq_n_u8(v0, 2), high, 6), vsliq_n_u8(vshlq_n_u8(v1, 2), vshrq_n_u8(high, 2), 6),
+                         vandq_u8(vsriq_n_u8(vshlq_n_u8(high, 2), v0, 2), mask), vandq_u8(vsriq_n_u8(high, v1, 2), mask)};
+      UNROLL_DECODE for (int j = 0; j < 4; j++) {
+        lanes x = lanes_from_s8_4ths(vreinterpretq_s8_u8(q[j]));
+        lanes_store(y + 16 * i + 32 * j, lanes_times(x, vdupq_n_f32(scale[i + 2 * j])));
+      }
     }
   }
 }

@@ -45,35 +45,38 @@ PLAIN_TYPES(DECODE_PLAIN)
   }
 CODEBOOK_TYPES(DECODE_CODEBOOK)
 
-/* ---- split types ----------------------------------------------------------------------------------------------------------------- */
+/* ---- split types: nothing in s is read after the first store, which might have changed it for all the compiler knows ------------- */
 
 static void decode_nvfp4_split_neon(float *y, const ij_stretch *s) {
   const uint8_t *codes = (const uint8_t *)s->row + s->c0 / 2, *scale = (const uint8_t *)s->scales + s->c0 / 16;
   const codebook book = codebook_of(lanes_load(ij__e2m1));
-  int64_t i = 0;
-  for (; i + 32 <= s->n; i += 32, codes += 16, scale += 2) nvfp4_split_pair_neon(y + i, codes, scale, book);
-  if (i < s->n) ij__fmt_nvfp4_split(y + i, codes, *scale);
+  int64_t n = s->n;
+  for (; n >= 32; n -= 32, y += 32, codes += 16, scale += 2) nvfp4_split_pair_neon(y, codes, scale, book);
+  if (n > 0) ij__fmt_nvfp4_split(y, codes, *scale);
 }
 
 static void decode_mxfp4_split_neon(float *y, const ij_stretch *s) {
   const uint8_t *codes = (const uint8_t *)s->row + s->c0 / 2, *scale = (const uint8_t *)s->scales + s->c0 / 32;
   const codebook book = codebook_of(lanes_load(ij__e2m1));
-  for (int64_t i = 0; i < s->n; i += 32, codes += 16) mxfp4_split_neon(y + i, codes, *scale++, book);
+  for (int64_t n = s->n; n > 0; n -= 32, y += 32, codes += 16) mxfp4_split_neon(y, codes, *scale++, book);
 }
 
 static void decode_mxfp8_split_neon(float *y, const ij_stretch *s) {
   const uint8_t *codes = (const uint8_t *)s->row + s->c0, *scale = (const uint8_t *)s->scales + s->c0 / 32;
-  for (int64_t i = 0; i < s->n; i += 32, codes += 32) mxfp8_split_neon(y + i, codes, *scale++);
+  for (int64_t n = s->n; n > 0; n -= 32, y += 32, codes += 32) mxfp8_split_neon(y, codes, *scale++);
 }
 
 /* The groups of a stretch, with the type of the sidecars and the width of codes known to the compiler. */
 INLINE void decode_affine_neon(float *y, const ij_stretch *s, const int bits, const ij_dtype side_type) {
-  const uint8_t *codes = (const uint8_t *)s->row + s->c0 / 8 * bits;
+  const int64_t group = s->group, group_bytes = group / 32 * (4 * bits);
+  const uint8_t *codes = (const uint8_t *)s->row + s->c0 / 32 * (4 * bits);
+  const uint8_t *scale = (const uint8_t *)s->scales + s->c0 / group * side_bytes(side_type);
+  const uint8_t *bias = (const uint8_t *)s->biases + s->c0 / group * side_bytes(side_type);
   const codebook book = codebook_from(0);
-  int64_t g = s->c0 / s->group;
-  for (int64_t i = 0; i < s->n; i += s->group, codes += s->group / 8 * bits, g++) {
-    float32x4_t scale = side_at(s->scales, side_type, g), bias = side_at(s->biases, side_type, g);
-    affine_group_neon(y + i, codes, bits, scale, bias, s->group, side_type, book);
+  for (int64_t n = s->n; n > 0; n -= group, y += group, codes += group_bytes) {
+    affine_group_neon(y, codes, bits, side_at(scale, side_type), side_at(bias, side_type), group, side_type, book);
+    scale += side_bytes(side_type);
+    bias += side_bytes(side_type);
   }
 }
 
