@@ -55,9 +55,7 @@ INLINE float32x4_t side_at(const uint8_t *p, const ij_dtype type) {
 
 /* scale * code + bias, rounded once or twice as fmt_affine.h says. */
 INLINE lanes affine_lanes(lanes code, float32x4_t scale, float32x4_t bias, const ij_dtype side_type) {
-  if (side_type == IJ_DTYPE_F32) return lanes_plus(lanes_times(code, scale), bias);
-  return (lanes){vfmaq_f32(bias, code.a, scale), vfmaq_f32(bias, code.b, scale), vfmaq_f32(bias, code.c, scale),
-                 vfmaq_f32(bias, code.d, scale)};
+  return side_type == IJ_DTYPE_F32 ? lanes_plus(lanes_times(code, scale), bias) : lanes_times_plus(code, scale, bias);
 }
 
 /* Four codes to a byte: bits 2 and 3 of each of sixteen bytes are made codes 0 to 15 of the stream. */

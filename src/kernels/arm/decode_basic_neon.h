@@ -28,8 +28,8 @@ INLINE void q4_0_neon(float *y, const uint8_t *b, codebook book) { nibbles_neon(
 INLINE void q4_1_neon(float *y, const uint8_t *b, codebook book) {
   float32x4_t d = f16_at(b), m = f16_at(b + 2);
   uint8x16_t v = vld1q_u8(b + 4);
-  lanes_store(y, lanes_plus(lanes_times(codebook_read(book, low_nibbles(v)), d), m));
-  lanes_store(y + 16, lanes_plus(lanes_times(codebook_read(book, high_nibbles(v)), d), m));
+  lanes_store(y, lanes_times_plus(codebook_read(book, low_nibbles(v)), d, m));
+  lanes_store(y + 16, lanes_times_plus(codebook_read(book, high_nibbles(v)), d, m));
 }
 
 /* Bit i of byte `first` of bits to all of byte i, and those of byte `second` to the other eight. */
@@ -41,7 +41,7 @@ INLINE uint8x16_t bits_to_bytes(uint8x16_t bits, const int first, const int seco
 
 /* 32 fifth bits and 16 bytes of nibbles, to codes in bits 3 to 7. */
 INLINE void five_bits_neon(uint8x16_t *code, const uint8_t *high, const uint8_t *nibbles) {
-  uint8x16_t v = vld1q_u8(nibbles), bits = vreinterpretq_u8_u32(vdupq_n_u32(ij__fmt_u32(high)));
+  uint8x16_t v = vld1q_u8(nibbles), bits = vreinterpretq_u8_u32(vdupq_n_u32(u32_at(high)));
   code[0] = vsriq_n_u8(bits_to_bytes(bits, 0, 1), vshlq_n_u8(v, 4), 1);
   code[1] = vandq_u8(vsriq_n_u8(bits_to_bytes(bits, 2, 3), v, 1), vdupq_n_u8(0xf8));
 }
@@ -58,8 +58,8 @@ INLINE void q5_1_neon(float *y, const uint8_t *b) {
   uint8x16_t code[2];
   float32x4_t d = f16_at(b), m = f16_at(b + 2);
   five_bits_neon(code, b + 4, b + 8);
-  lanes_store(y, lanes_plus(lanes_times(lanes_from_u8_8ths(code[0]), d), m));
-  lanes_store(y + 16, lanes_plus(lanes_times(lanes_from_u8_8ths(code[1]), d), m));
+  lanes_store(y, lanes_times_plus(lanes_from_u8_8ths(code[0]), d, m));
+  lanes_store(y + 16, lanes_times_plus(lanes_from_u8_8ths(code[1]), d, m));
 }
 
 /* d * (digit - 1) for the leading base-3 digit of sixteen bytes, which is bits 8 and 9 of three times the byte. */
@@ -78,7 +78,7 @@ INLINE void tq1_0_neon(float *y, const uint8_t *b) {
     for (int i = 0; i < 3; i++) v[i] = vmulq_u8(v[i], three);
   }
   static const uint8_t power[16] = {1, 1, 1, 1, 3, 3, 3, 3, 9, 9, 9, 9, 27, 27, 27, 27};
-  uint8x16_t last = vreinterpretq_u8_u32(vdupq_n_u32(ij__fmt_u32(b + 48)));
+  uint8x16_t last = vreinterpretq_u8_u32(vdupq_n_u32(u32_at(b + 48)));
   lanes_store(y + 240, trits_neon(vmulq_u8(last, vld1q_u8(power)), d));
 }
 
@@ -86,13 +86,14 @@ INLINE void tq1_0_neon(float *y, const uint8_t *b) {
 INLINE void tq2_0_neon(float *y, const uint8_t *b) {
   static const float values[4] = {-1, 0, 1, 2};
   float32x4_t quad = vmulq_f32(vld1q_f32(values), f16_at(b + 64));
-  for (int i = 0; i < 4; i++, b += 16) {
-    uint8x16_t v = vld1q_u8(b);
-    float *at = y + i / 2 * 128 + i % 2 * 16;
-    lanes_store(at, quad_read(quad, vshlq_n_u8(v, 2)));
-    lanes_store(at + 32, quad_read(quad, v));
-    lanes_store(at + 64, quad_read(quad, vshrq_n_u8(v, 2)));
-    lanes_store(at + 96, quad_read(quad, vshrq_n_u8(v, 4)));
+  for (int half = 0; half < 2; half++, y += 96) {
+    for (int i = 0; i < 2; i++, b += 16, y += 16) {
+      uint8x16_t v = vld1q_u8(b);
+      lanes_store(y, quad_read(quad, vshlq_n_u8(v, 2)));
+      lanes_store(y + 32, quad_read(quad, v));
+      lanes_store(y + 64, quad_read(quad, vshrq_n_u8(v, 2)));
+      lanes_store(y + 96, quad_read(quad, vshrq_n_u8(v, 4)));
+    }
   }
 }
 

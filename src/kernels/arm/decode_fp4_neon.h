@@ -14,15 +14,22 @@ INLINE void mxfp4_neon(float *y, const uint8_t *b, codebook book) {
   nibbles_neon(y, b + 1, book, vdupq_n_f32(ij__fmt_e8m0_half(b[0])));
 }
 
-INLINE uint8x16_t low_halves(uint8x16_t x, uint8x16_t y) { return vcombine_u8(vget_low_u8(x), vget_low_u8(y)); }
-INLINE uint8x16_t high_halves(uint8x16_t x, uint8x16_t y) { return vcombine_u8(vget_high_u8(x), vget_high_u8(y)); }
+INLINE uint8x16_t low_halves(uint8x16_t x, uint8x16_t y) {
+  return vreinterpretq_u8_u64(vzip1q_u64(vreinterpretq_u64_u8(x), vreinterpretq_u64_u8(y)));
+}
 
-/* book: ij__e2m1_twice */
+INLINE uint8x16_t high_halves(uint8x16_t x, uint8x16_t y) {
+  return vreinterpretq_u8_u64(vzip2q_u64(vreinterpretq_u64_u8(x), vreinterpretq_u64_u8(y)));
+}
+
+/* The scale is half an E4M3, bit 7 ignored; here the codebook is halved instead. */
+INLINE codebook nvfp4_codebook(void) { return codebook_of(lanes_times(lanes_from_s8(vld1q_s8(ij__e2m1_twice)), vdupq_n_f32(0.5f))); }
+
 INLINE void nvfp4_neon(float *y, const uint8_t *b, codebook book) {
   for (int g = 0; g < 4; g += 2, y += 32) {
     uint8x16_t v = vld1q_u8(b + 4 + 8 * g), low = low_nibbles(v), high = high_nibbles(v);
-    lanes_store(y, lanes_times(codebook_read(book, low_halves(low, high)), vdupq_n_f32(ij__fmt_ue4m3_half(b[g]))));
-    lanes_store(y + 16, lanes_times(codebook_read(book, high_halves(low, high)), vdupq_n_f32(ij__fmt_ue4m3_half(b[g + 1]))));
+    lanes_store(y, lanes_times(codebook_read(book, low_halves(low, high)), vdupq_n_f32(ij__e4m3[b[g] & 0x7f])));
+    lanes_store(y + 16, lanes_times(codebook_read(book, high_halves(low, high)), vdupq_n_f32(ij__e4m3[b[g + 1] & 0x7f])));
   }
 }
 

@@ -17,7 +17,7 @@ INLINE void iq4_nl_neon(float *y, const uint8_t *b, codebook book) { nibbles_neo
 /* book: ij__iq4_values */
 INLINE void iq4_xs_neon(float *y, const uint8_t *b, codebook book) {
   float32x4_t d = f16_at(b);
-  uint32_t low = ij__fmt_u32(b + 4), high = ij__fmt_u16(b + 2);
+  uint32_t low = u32_at(b + 4), high = u16_at(b + 2);
   for (int g = 0; g < 8; g++, low >>= 4, high >>= 2) {
     float scale = (float)((int)((low & 15) | (high & 3) << 4) - 32);
     nibbles_neon(y + 32 * g, b + 8 + 16 * g, book, vmulq_n_f32(d, scale));
@@ -32,28 +32,37 @@ INLINE uint8x16_t grid_pair(const uint64_t *grid, uint32_t first, uint32_t secon
 }
 
 INLINE uint8x16_t grid_four(const uint32_t *grid, uint32_t i0, uint32_t i1, uint32_t i2, uint32_t i3) {
-  uint32x4_t v = vld1q_lane_u32(grid + i1, vdupq_n_u32(grid[i0]), 1);
-  return vreinterpretq_u8_u32(vld1q_lane_u32(grid + i3, vld1q_lane_u32(grid + i2, v, 2), 3));
+  uint32x2_t first = vzip1_u32(vcreate_u32(grid[i0]), vcreate_u32(grid[i1]));
+  uint32x2_t last = vzip1_u32(vcreate_u32(grid[i2]), vcreate_u32(grid[i3]));
+  return vreinterpretq_u8_u32(vcombine_u32(first, last));
 }
 
-/* Eight indices of grids with more than 256 entries: a byte each at `low`, and above it the bits of `mask` out of `high`. */
-INLINE void grid_indices(uint16_t *index, const uint8_t *low, uint16x8_t high, const uint16_t mask) {
-  vst1q_u16(index, vbslq_u16(vdupq_n_u16(mask), high, vmovl_u8(vld1_u8(low))));
+/* Eight indices of a grid with more than 256 entries, 16 bits each. */
+typedef struct grid_index {
+  uint64_t low, high;
+} grid_index;
+
+/* A byte each at p, and above it the bits of `mask` out of `above`. */
+INLINE grid_index grid_indices(const uint8_t *p, uint16x8_t above, const uint16_t mask) {
+  uint64x2_t all = vreinterpretq_u64_u16(vbslq_u16(vdupq_n_u16(mask), above, vmovl_u8(vld1_u8(p))));
+  return (grid_index){vgetq_lane_u64(all, 0), vgetq_lane_u64(all, 1)};
 }
+
+INLINE uint32_t index_at(grid_index x, const int i) { return (i < 4 ? x.low >> (16 * i) : x.high >> (16 * (i - 4))) & 0xffff; }
 
 /* Bytes of v in this order, as 16-bit lanes, each shifted by its own count. */
 INLINE uint16x8_t turned_lanes(uint8x16_t v, const uint8_t *order, const int16_t *shift) {
   return vshlq_u16(vreinterpretq_u16_u8(vqtbl1q_u8(v, vld1q_u8(order))), vld1q_s16(shift));
 }
 
-/* scale times magnitudes that are negated where the byte is all ones. */
+/* scale times magnitudes that are negated where the byte is all ones: 255 - v is -v - 1. */
 INLINE lanes signed_lanes(uint8x16_t magnitude, uint8x16_t negative, float32x4_t scale) {
-  uint8x16_t v = vsubq_u8(veorq_u8(magnitude, negative), negative);
+  uint8x16_t v = vsubq_u8(vabdq_u8(magnitude, negative), negative);
   return lanes_times(lanes_from_s8(vreinterpretq_s8_u8(v)), scale);
 }
 
 /* Sixteen signs from the u16 at p. */
-INLINE uint8x16_t signs_at(const uint8_t *p) { return bits_to_bytes(vreinterpretq_u8_u16(vdupq_n_u16(ij__fmt_u16(p))), 0, 1); }
+INLINE uint8x16_t signs_at(const uint8_t *p) { return bits_to_bytes(vreinterpretq_u8_u16(vdupq_n_u16(u16_at(p))), 0, 1); }
 
 /* The 28 bits of signs in a word of IQ2_XXS and IQ3_XXS, seven per 32-bit lane; the eighth makes their number even. */
 INLINE uint8x16_t sign_word(uint32_t word) {
@@ -74,7 +83,7 @@ INLINE void iq2_xxs_neon(float *y, const uint8_t *b) {
     vst1q_f32(scale + g, vmulq_f32(vaddq_f32(vcvtq_f32_u32(vshrq_n_u32(word, 28)), half), d));
   }
   for (int g = 0; g < 8; g++, b += 8, y += 32) {
-    uint8x16_t signs = sign_word(ij__fmt_u32(b + 4));
+    uint8x16_t signs = sign_word(u32_at(b + 4));
     float32x4_t ds = vdupq_n_f32(scale[g]);
     lanes_store(y, signed_lanes(grid_pair(ij__iq2_xxs_grid, b[0], b[1]), bits_to_bytes(signs, 0, 4), ds));
     lanes_store(y + 16, signed_lanes(grid_pair(ij__iq2_xxs_grid, b[2], b[3]), bits_to_bytes(signs, 8, 12), ds));
@@ -97,7 +106,7 @@ INLINE void iq2_xs_neon(float *y, const uint8_t *b) {
   uint8x16_t parity = vdupq_n_u8(1);
   b += 2;
   for (int g = 0; g < 16; g++, b += 4, y += 16) {
-    uint32_t pair = ij__fmt_u32(b);
+    uint32_t pair = u32_at(b);
     uint8x16_t seven = vbicq_u8(vreinterpretq_u8_u32(vdupq_n_u32(pair)), parity), signs = vbslq_u8(parity, vcntq_u8(seven), seven);
     uint8x16_t negative = vtstq_u8(vqtbl1q_u8(signs, vld1q_u8(order)), vld1q_u8(bit));
     lanes_store(y, signed_lanes(grid_pair(ij__iq2_xs_grid, pair & 511, pair >> 16 & 511), negative, vdupq_n_f32(scale[g])));
@@ -112,10 +121,9 @@ INLINE void iq2_s_neon(float *y, const uint8_t *b) {
   iq2_scales_neon(scale, f16_at(b), b + 74);
   b += 2;
   for (int g = 0; g < 16; g += 4, b += 8, high += 2) {
-    uint16_t index[8];
-    grid_indices(index, b, turned_lanes(vreinterpretq_u8_u16(vdupq_n_u16(ij__fmt_u16(high))), order, shift), 0x300);
+    grid_index at = grid_indices(b, turned_lanes(vreinterpretq_u8_u16(vdupq_n_u16(u16_at(high))), order, shift), 0x300);
     UNROLL_DECODE for (int i = 0; i < 4; i++, signs += 2, y += 16) {
-      uint8x16_t v = grid_pair(ij__iq2_s_grid, index[2 * i], index[2 * i + 1]);
+      uint8x16_t v = grid_pair(ij__iq2_s_grid, index_at(at, 2 * i), index_at(at, 2 * i + 1));
       lanes_store(y, signed_lanes(v, signs_at(signs), vdupq_n_f32(scale[g + i])));
     }
   }
@@ -134,7 +142,7 @@ INLINE void iq3_xxs_neon(float *y, const uint8_t *b) {
   }
   b += 2;
   for (int g = 0; g < 8; g++, b += 8, words += 4, y += 32) {
-    uint8x16_t signs = sign_word(ij__fmt_u32(words));
+    uint8x16_t signs = sign_word(u32_at(words));
     float32x4_t ds = vdupq_n_f32(scale[g]);
     lanes_store(y, signed_lanes(grid_four(grid, b[0], b[1], b[2], b[3]), bits_to_bytes(signs, 0, 4), ds));
     lanes_store(y + 16, signed_lanes(grid_four(grid, b[4], b[5], b[6], b[7]), bits_to_bytes(signs, 8, 12), ds));
@@ -146,14 +154,15 @@ INLINE void iq3_s_neon(float *y, const uint8_t *b) {
   const uint32_t *grid = ij__iq3_s_grid;
   const uint8_t *high = b + 66, *signs = b + 74;
   float32x4_t d = f16_at(b);
-  uint32_t scales = ij__fmt_u32(b + 106);
+  uint32_t scales = u32_at(b + 106);
   b += 2;
   for (int g = 0; g < 8; g++, b += 8, signs += 4, scales >>= 4, y += 32) {
     float32x4_t scale = vmulq_n_f32(d, (float)(2 * (scales & 15) + 1));
-    uint16_t at[8];
-    grid_indices(at, b, vtstq_u16(vdupq_n_u16(high[g]), vld1q_u16(bit)), 0x100);
-    lanes_store(y, signed_lanes(grid_four(grid, at[0], at[1], at[2], at[3]), signs_at(signs), scale));
-    lanes_store(y + 16, signed_lanes(grid_four(grid, at[4], at[5], at[6], at[7]), signs_at(signs + 2), scale));
+    grid_index at = grid_indices(b, vtstq_u16(vdupq_n_u16(high[g]), vld1q_u16(bit)), 0x100);
+    uint8x16_t first = grid_four(grid, index_at(at, 0), index_at(at, 1), index_at(at, 2), index_at(at, 3));
+    uint8x16_t last = grid_four(grid, index_at(at, 4), index_at(at, 5), index_at(at, 6), index_at(at, 7));
+    lanes_store(y, signed_lanes(first, signs_at(signs), scale));
+    lanes_store(y + 16, signed_lanes(last, signs_at(signs + 2), scale));
   }
 }
 
@@ -178,13 +187,12 @@ INLINE void iq1_s_neon(float *y, const uint8_t *b) {
   vst1_u8(delta, vorr_u8(vmovn_u16(vreinterpretq_u16_s16(vshrq_n_s16(vreinterpretq_s16_u16(word), 15))), vdup_n_u8(1)));
   b += 2;
   for (int g = 0; g < 8; g += 2, b += 8, words += 4) {
-    uint16_t at[8];
-    grid_indices(at, b, turned_lanes(vreinterpretq_u8_u32(vdupq_n_u32(ij__fmt_u32(words))), order, shift), 0x700);
+    grid_index at = grid_indices(b, turned_lanes(vreinterpretq_u8_u32(vdupq_n_u32(u32_at(words))), order, shift), 0x700);
     UNROLL_DECODE for (int i = 0; i < 2; i++, y += 32) {
       uint8x16_t sign = vdupq_n_u8(delta[g + i]);
       float32x4_t ds = vdupq_n_f32(scale[g + i]);
-      lanes_store(y, iq1_lanes(grid_pair(ij__iq1_grid, at[4 * i], at[4 * i + 1]), sign, ds));
-      lanes_store(y + 16, iq1_lanes(grid_pair(ij__iq1_grid, at[4 * i + 2], at[4 * i + 3]), sign, ds));
+      lanes_store(y, iq1_lanes(grid_pair(ij__iq1_grid, index_at(at, 4 * i), index_at(at, 4 * i + 1)), sign, ds));
+      lanes_store(y + 16, iq1_lanes(grid_pair(ij__iq1_grid, index_at(at, 4 * i + 2), index_at(at, 4 * i + 3)), sign, ds));
     }
   }
 }
@@ -205,13 +213,15 @@ INLINE void iq1_m_neon(float *y, const uint8_t *b) {
   const uint8_t *high = b + 32;
   float scale[16];
   iq1_m_scales_neon(scale, b + 48);
-  uint8x16_t sign_bit = vcombine_u8(vdup_n_u8(0x08), vdup_n_u8(0x80)), one = vdupq_n_u8(1);
   for (int g = 0; g < 16; g += 4, b += 8, high += 4) {
-    uint16_t at[8];
-    grid_indices(at, b, turned_lanes(vreinterpretq_u8_u32(vdupq_n_u32(ij__fmt_u32(high))), order, shift), 0x700);
+    uint16x8_t nibble = turned_lanes(vreinterpretq_u8_u32(vdupq_n_u32(u32_at(high))), order, shift); /* in bits 8 to 11 */
+    grid_index at = grid_indices(b, nibble, 0x700);
+    uint8x8_t delta = vorr_u8(vmovn_u16(vtstq_u16(nibble, vdupq_n_u16(0x800))), vdup_n_u8(1));
     UNROLL_DECODE for (int i = 0; i < 4; i++, y += 16) {
-      uint8x16_t delta = vorrq_u8(vtstq_u8(vdupq_n_u8(high[i]), sign_bit), one);
-      lanes_store(y, iq1_lanes(grid_pair(ij__iq1_grid, at[2 * i], at[2 * i + 1]), delta, vdupq_n_f32(scale[g + i])));
+      uint8x16_t sign = vcombine_u8(vdup_n_u8((uint8_t)(2 * i)), vdup_n_u8((uint8_t)(2 * i + 1)));
+      sign = vqtbl1q_u8(vcombine_u8(delta, delta), sign);
+      uint8x16_t grid = grid_pair(ij__iq1_grid, index_at(at, 2 * i), index_at(at, 2 * i + 1));
+      lanes_store(y, iq1_lanes(grid, sign, vdupq_n_f32(scale[g + i])));
     }
   }
 }

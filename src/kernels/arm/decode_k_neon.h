@@ -1,7 +1,7 @@
 /* decode_k_neon.h: the 256-value blocks Q2_K to Q6_K, as quant/fmt_k.h defines them.
  *
  * A block's small scales are made floats in one go, sixteen at a time, and wait in an array; the codes of a group then need one
- * multiplication, and one subtraction where the format has an offset. The sums are rounded after the products, which are exact.
+ * fused multiply-add, with the offset negated (or one multiplication): products are exact (fmt_basic.h), so the fused sum rounds alike.
  */
 #ifndef IJ_KERNELS_ARM_DECODE_K_NEON_H
 #define IJ_KERNELS_ARM_DECODE_K_NEON_H
@@ -15,13 +15,13 @@ INLINE void q2_k_neon(float *y, const uint8_t *b) {
   uint8x16_t s = vld1q_u8(b);
   float32x4_t code = vld1q_f32(numbers);
   lanes_store(scale, lanes_times(lanes_from_u8(low_nibbles(s)), f16_at(b + 80)));
-  lanes_store(offset, lanes_times(lanes_from_u8(high_nibbles(s)), f16_at(b + 82)));
+  lanes_store(offset, lanes_times(lanes_from_u8(high_nibbles(s)), vnegq_f32(f16_at(b + 82))));
   const uint8_t *p = b + 16;
   for (int g = 0; g < 16; g += 8) { /* first group of a half */
     for (int i = g; i < g + 2; i++, p += 16) {
       uint8x16_t v = vld1q_u8(p), turned[4] = {vshlq_n_u8(v, 2), v, vshrq_n_u8(v, 2), vshrq_n_u8(v, 4)};
       UNROLL_DECODE for (int j = 0; j < 4; j++) {
-        float32x4_t quad = vsubq_f32(vmulq_n_f32(code, scale[i + 2 * j]), vdupq_n_f32(offset[i + 2 * j]));
+        float32x4_t quad = vfmaq_n_f32(vdupq_n_f32(offset[i + 2 * j]), code, scale[i + 2 * j]);
         lanes_store(y + 16 * i + 32 * j, quad_read(quad, turned[j]));
       }
     }
@@ -33,7 +33,7 @@ INLINE lanes q3_k_scales_neon(const uint8_t *s) {
   static const int32_t turn[4] = {4, 2, 0, -2};
   uint8x8_t low = vld1_u8(s);
   uint8x16_t nibbles = low_nibbles(vcombine_u8(low, vshr_n_u8(low, 4)));
-  uint8x16_t high = vreinterpretq_u8_u32(vshlq_u32(vdupq_n_u32(ij__fmt_u32(s + 8)), vld1q_s32(turn)));
+  uint8x16_t high = vreinterpretq_u8_u32(vshlq_u32(vdupq_n_u32(u32_at(s + 8)), vld1q_s32(turn)));
   uint8x16_t six_bits = vorrq_u8(nibbles, vandq_u8(high, vdupq_n_u8(0x30)));
   return lanes_from_s8(vreinterpretq_s8_u8(vsubq_u8(six_bits, vdupq_n_u8(32))));
 }
@@ -57,14 +57,14 @@ INLINE void q3_k_neon(float *y, const uint8_t *b, codebook book) {
   }
 }
 
-/* Eight scales, then eight offsets, of Q4_K and Q5_K, from the block's first 16 bytes. */
+/* Eight scales, then eight negated offsets, of Q4_K and Q5_K, from the block's first 16 bytes. */
 INLINE void q4_k_scales_neon(float *scale, const uint8_t *b) {
-  uint32_t s = ij__fmt_u32(b + 4), m = ij__fmt_u32(b + 8), both = ij__fmt_u32(b + 12);
+  uint32_t s = u32_at(b + 4), m = u32_at(b + 8), both = u32_at(b + 12);
   uint32_t s_last = (both & 0x0f0f0f0fu) | (s >> 2 & 0x30303030u), m_last = (both >> 4 & 0x0f0f0f0fu) | (m >> 2 & 0x30303030u);
   uint64_t scales = (s & 0x3f3f3f3fu) | (uint64_t)s_last << 32, offsets = (m & 0x3f3f3f3fu) | (uint64_t)m_last << 32;
   lanes all = lanes_from_u8(vcombine_u8(vcreate_u8(scales), vcreate_u8(offsets)));
-  float32x4_t d = f16_at(b), dmin = f16_at(b + 2);
-  lanes_store(scale, (lanes){vmulq_f32(all.a, d), vmulq_f32(all.b, d), vmulq_f32(all.c, dmin), vmulq_f32(all.d, dmin)});
+  float32x4_t d = f16_at(b), minus = vnegq_f32(f16_at(b + 2));
+  lanes_store(scale, (lanes){vmulq_f32(all.a, d), vmulq_f32(all.b, d), vmulq_f32(all.c, minus), vmulq_f32(all.d, minus)});
 }
 
 /* book: 0 to 15 */
@@ -75,8 +75,8 @@ INLINE void q4_k_neon(float *y, const uint8_t *b, codebook book) {
     float32x4_t d0 = vdupq_n_f32(scale[g]), m0 = vdupq_n_f32(scale[g + 8]), d1 = vdupq_n_f32(scale[g + 1]), m1 = vdupq_n_f32(scale[g + 9]);
     for (int i = 0; i < 2; i++) {
       uint8x16_t v = vld1q_u8(b + 16 + 16 * (g + i));
-      lanes_store(y + 32 * g + 16 * i, lanes_minus(lanes_times(codebook_read(book, low_nibbles(v)), d0), m0));
-      lanes_store(y + 32 * g + 32 + 16 * i, lanes_minus(lanes_times(codebook_read(book, high_nibbles(v)), d1), m1));
+      lanes_store(y + 32 * g + 16 * i, lanes_times_plus(codebook_read(book, low_nibbles(v)), d0, m0));
+      lanes_store(y + 32 * g + 32 + 16 * i, lanes_times_plus(codebook_read(book, high_nibbles(v)), d1, m1));
     }
   }
 }
@@ -91,8 +91,8 @@ INLINE void q5_k_neon(float *y, const uint8_t *b) {
     UNROLL_DECODE for (int i = 0; i < 2; i++) {
       uint8x16_t v = vld1q_u8(b + 48 + 16 * (g + i)), bit = vshlq_n_u8(high[i], 7), next_bit = vshlq_n_u8(high[i], 6);
       uint8x16_t q0 = vsriq_n_u8(bit, vshlq_n_u8(v, 4), 1), q1 = vandq_u8(vsriq_n_u8(next_bit, v, 1), mask);
-      lanes_store(y + 32 * g + 16 * i, lanes_minus(lanes_times(lanes_from_u8_8ths(q0), d0), m0));
-      lanes_store(y + 32 * g + 32 + 16 * i, lanes_minus(lanes_times(lanes_from_u8_8ths(q1), d1), m1));
+      lanes_store(y + 32 * g + 16 * i, lanes_times_plus(lanes_from_u8_8ths(q0), d0, m0));
+      lanes_store(y + 32 * g + 32 + 16 * i, lanes_times_plus(lanes_from_u8_8ths(q1), d1, m1));
       high[i] = vshrq_n_u8(high[i], 2);
     }
   }

@@ -26,11 +26,11 @@ enum {
   X(q4_0, Q4_0, codebook_from(-8)) X(q4_1, Q4_1, codebook_from(0)) X(q3_k, Q3_K, codebook_from(-4))                             \
   X(q4_k, Q4_K, codebook_from(0)) X(iq4_nl, IQ4_NL, codebook_of_s8(ij__iq4_values))                                             \
   X(iq4_xs, IQ4_XS, codebook_of_s8(ij__iq4_values)) X(mxfp4, MXFP4, codebook_of_s8(ij__e2m1_twice))                             \
-  X(nvfp4, NVFP4, codebook_of_s8(ij__e2m1_twice))
+  X(nvfp4, NVFP4, nvfp4_codebook())
 
 #define DECODE_PLAIN(name, id)                                                                          \
   static void decode_##name##_neon(float *y, const ij_stretch *s) {                                     \
-    const uint8_t *block = (const uint8_t *)s->row + s->c0 / LEN_##id * BYTES_##id;                     \
+    const uint8_t *block = (const uint8_t *)s->row + (uint64_t)s->c0 / LEN_##id * BYTES_##id;                     \
     const float *end = y + s->n;                                                                        \
     for (; y < end; y += LEN_##id, block += BYTES_##id) name##_neon(y, block);                          \
   }
@@ -38,7 +38,7 @@ PLAIN_TYPES(DECODE_PLAIN)
 
 #define DECODE_CODEBOOK(name, id, make_book)                                                            \
   static void decode_##name##_neon(float *y, const ij_stretch *s) {                                     \
-    const uint8_t *block = (const uint8_t *)s->row + s->c0 / LEN_##id * BYTES_##id;                     \
+    const uint8_t *block = (const uint8_t *)s->row + (uint64_t)s->c0 / LEN_##id * BYTES_##id;                     \
     const float *end = y + s->n;                                                                        \
     const codebook book = make_book;                                                                    \
     for (; y < end; y += LEN_##id, block += BYTES_##id) name##_neon(y, block, book);                    \
