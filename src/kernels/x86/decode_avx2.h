@@ -13,6 +13,13 @@
 
 #define IJ_AVX2 static inline __attribute__((always_inline))
 
+/* The loops below have constant indices once unrolled, whatever the optimization level. */
+#if defined(__clang__)
+#define IJ_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define IJ_UNROLL _Pragma("GCC unroll 32")
+#endif
+
 IJ_AVX2 __m128i ij__load16(const void *p) { return _mm_loadu_si128((const __m128i *)p); }
 IJ_AVX2 __m256i ij__load32(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
 IJ_AVX2 __m256i ij__load16_twice(const void *p) { return _mm256_broadcastsi128_si256(ij__load16(p)); }
@@ -105,17 +112,17 @@ IJ_AVX2 __m256i ij__nibbles_pairs(const void *p) {
 
 /* y = scale * f, 32 values */
 IJ_AVX2 void ij__store_scaled(float *y, const __m256 f[4], __m256 scale) {
-  for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, _mm256_mul_ps(scale, f[i]));
+  IJ_UNROLL for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, _mm256_mul_ps(scale, f[i]));
 }
 
 /* y = scale * f + offset, rounded once */
 IJ_AVX2 void ij__store_plus(float *y, const __m256 f[4], __m256 scale, __m256 offset) {
-  for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, _mm256_fmadd_ps(scale, f[i], offset));
+  IJ_UNROLL for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, _mm256_fmadd_ps(scale, f[i], offset));
 }
 
 /* y = scale * f - offset, rounded once */
 IJ_AVX2 void ij__store_minus(float *y, const __m256 f[4], __m256 scale, __m256 offset) {
-  for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, _mm256_fmsub_ps(scale, f[i], offset));
+  IJ_UNROLL for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, _mm256_fmsub_ps(scale, f[i], offset));
 }
 
 /* 8 signed or unsigned bytes in memory -> floats */
@@ -126,13 +133,13 @@ IJ_AVX2 __m256 ij__floats_u8(const void *p) { return _mm256_cvtepi32_ps(_mm256_c
 IJ_AVX2 void ij__floats32_i8(__m256 f[4], __m256i codes) {
   int8_t bytes[32];
   _mm256_storeu_si256((__m256i *)(void *)bytes, codes);
-  for (int i = 0; i < 4; i++) f[i] = ij__floats_i8(bytes + 8 * i);
+  IJ_UNROLL for (int i = 0; i < 4; i++) f[i] = ij__floats_i8(bytes + 8 * i);
 }
 
 IJ_AVX2 void ij__floats32_u8(__m256 f[4], __m256i codes) {
   uint8_t bytes[32];
   _mm256_storeu_si256((__m256i *)(void *)bytes, codes);
-  for (int i = 0; i < 4; i++) f[i] = ij__floats_u8(bytes + 8 * i);
+  IJ_UNROLL for (int i = 0; i < 4; i++) f[i] = ij__floats_u8(bytes + 8 * i);
 }
 
 /* Bit i of the four bytes at p to byte i: all ones or zero. */

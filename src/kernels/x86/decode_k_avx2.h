@@ -47,7 +47,7 @@ IJ_AVX2 void ij__q5_1_avx2(float *y, const uint8_t *b) {
 
 IJ_AVX2 void ij__q8_0_avx2(float *y, const uint8_t *b) {
   __m256 d = ij__f16_avx2(b);
-  for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, _mm256_mul_ps(d, ij__floats_i8(b + 2 + 8 * i)));
+  IJ_UNROLL for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, _mm256_mul_ps(d, ij__floats_i8(b + 2 + 8 * i)));
 }
 
 /* ---- 256 values --------------------------------------------------------------------------------------------------------------- */
@@ -58,7 +58,7 @@ IJ_AVX2 __m256 ij__two_bits(__m256 values, __m256i codes) { return _mm256_permut
 /* The two-bit codes of 128 values: code 32 * j + i in bits 2j of byte i. values[j][h]: the four values, twice, of codes 32 * j +
  * 16 * h and the 15 that follow. */
 IJ_AVX2 void ij__two_bits_128(float *y, const uint8_t *codes, __m256 values[4][2]) {
-  for (int i = 0; i < 4; i++) {
+  IJ_UNROLL for (int i = 0; i < 4; i++) {
     __m256i x = _mm256_cvtepu8_epi32(ij__load8(codes + 8 * i));
     _mm256_storeu_ps(y + 8 * i, ij__two_bits(values[0][i / 2], x));
     _mm256_storeu_ps(y + 32 + 8 * i, ij__two_bits(values[1][i / 2], _mm256_srli_epi32(x, 2)));
@@ -75,13 +75,13 @@ IJ_AVX2 void ij__q2_k_avx2(float *y, const uint8_t *b) {
   uint8_t bytes[32];
   _mm_storeu_si128((__m128i *)(void *)bytes, _mm_and_si128(s, low));
   _mm_storeu_si128((__m128i *)(void *)(bytes + 16), _mm_and_si128(_mm_srli_epi16(s, 4), low));
-  for (int i = 0; i < 2; i++) {
+  IJ_UNROLL for (int i = 0; i < 2; i++) {
     _mm256_storeu_ps(scale + 8 * i, _mm256_mul_ps(d, ij__floats_u8(bytes + 8 * i)));
     _mm256_storeu_ps(offset + 8 * i, _mm256_mul_ps(dmin, ij__floats_u8(bytes + 16 + 8 * i)));
   }
-  for (int half = 0; half < 2; half++) {
+  IJ_UNROLL for (int half = 0; half < 2; half++) {
     __m256 values[4][2];
-    for (int g = 0; g < 8; g++) {
+    IJ_UNROLL for (int g = 0; g < 8; g++) {
       values[g / 2][g % 2] = _mm256_fmsub_ps(_mm256_broadcast_ss(scale + 8 * half + g), code, _mm256_broadcast_ss(offset + 8 * half + g));
     }
     ij__two_bits_128(y + 128 * half, b + 16 + 32 * half, values);
@@ -97,7 +97,7 @@ IJ_AVX2 void ij__tq2_0_avx2(float *y, const uint8_t *b) {
 
 /* y = scale of each 16 * f, 32 values */
 IJ_AVX2 void ij__store_scaled_16(float *y, const __m256 f[4], const float *scale) {
-  for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, _mm256_mul_ps(_mm256_broadcast_ss(scale + i / 2), f[i]));
+  IJ_UNROLL for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, _mm256_mul_ps(_mm256_broadcast_ss(scale + i / 2), f[i]));
 }
 
 /* The sixteen scales of Q3_K, -32 to 31. */
@@ -113,7 +113,7 @@ IJ_AVX2 __m128i ij__q3_k_scales(const uint8_t *s) {
 IJ_AVX2 void ij__scales16(float out[16], __m256 d, __m128i s) {
   int8_t bytes[16];
   _mm_storeu_si128((__m128i *)(void *)bytes, s);
-  for (int i = 0; i < 2; i++) _mm256_storeu_ps(out + 8 * i, _mm256_mul_ps(d, ij__floats_i8(bytes + 8 * i)));
+  IJ_UNROLL for (int i = 0; i < 2; i++) _mm256_storeu_ps(out + 8 * i, _mm256_mul_ps(d, ij__floats_i8(bytes + 8 * i)));
 }
 
 /* Values 32 * j .. + 31 of a half: two-bit codes in bits 2j of `codes`, third bits in the lowest bit of `high`. */
@@ -130,9 +130,9 @@ IJ_AVX2 void ij__q3_k_avx2(float *y, const uint8_t *b) {
   float scale[16];
   ij__scales16(scale, ij__f16_avx2(b + 108), ij__q3_k_scales(b + 96));
   __m256i high = ij__load32(b);
-  for (int half = 0; half < 2; half++) {
+  IJ_UNROLL for (int half = 0; half < 2; half++) {
     __m256i x = ij__load32(b + 32 + 32 * half);
-    for (int j = 0; j < 4; j++) {
+    IJ_UNROLL for (int j = 0; j < 4; j++) {
       ij__q3_k_32(y + 128 * half + 32 * j, x, high, scale + 8 * half + 2 * j);
       x = _mm256_srli_epi16(x, 2);
       high = _mm256_srli_epi16(high, 1);
@@ -154,7 +154,7 @@ IJ_AVX2 void ij__q4_k_avx2(float *y, const uint8_t *b) {
   const __m256i low = _mm256_set1_epi8(15);
   float scale[8], offset[8];
   ij__q4_k_scales(scale, offset, b);
-  for (int i = 0; i < 4; i++) {
+  IJ_UNROLL for (int i = 0; i < 4; i++) {
     __m256i x = ij__codes_order(ij__load32(b + 16 + 32 * i));
     __m256 f[4];
     ij__codes32(f, _mm256_and_si256(x, low), book);
@@ -169,7 +169,7 @@ IJ_AVX2 void ij__q5_k_avx2(float *y, const uint8_t *b) {
   float scale[8], offset[8];
   ij__q4_k_scales(scale, offset, b);
   __m256i high = ij__load32(b + 16);
-  for (int i = 0; i < 4; i++) {
+  IJ_UNROLL for (int i = 0; i < 4; i++) {
     __m256i x = ij__load32(b + 48 + 32 * i);
     /* Bits 2i and 2i + 1 to bit 4. */
     __m256i h = i < 2 ? _mm256_slli_epi16(high, 4 - 2 * i) : _mm256_srli_epi16(high, 2 * i - 4);
@@ -193,7 +193,7 @@ IJ_AVX2 void ij__q6_k_32(float *y, __m256i low, __m256i high, const float *scale
 IJ_AVX2 void ij__q6_k_avx2(float *y, const uint8_t *b) {
   float scale[16];
   ij__scales16(scale, ij__f16_avx2(b + 208), ij__load16(b + 192));
-  for (int half = 0; half < 2; half++, y += 128) {
+  IJ_UNROLL for (int half = 0; half < 2; half++, y += 128) {
     __m256i a = ij__load32(b + 64 * half), c = ij__load32(b + 64 * half + 32), high = ij__load32(b + 128 + 32 * half);
     ij__q6_k_32(y, a, _mm256_slli_epi16(high, 4), scale + 8 * half);
     ij__q6_k_32(y + 32, c, _mm256_slli_epi16(high, 2), scale + 8 * half + 2);
@@ -216,7 +216,7 @@ IJ_AVX2 __m256i ij__times_3(__m256i x) { return _mm256_add_epi8(x, _mm256_add_ep
 IJ_AVX2 void ij__tq1_0_avx2(float *y, const uint8_t *b) {
   __m256 d = ij__f16_avx2(b + 52), f[4];
   __m256i x = ij__load32(b);
-  for (int n = 0; n < 5; n++) {
+  IJ_UNROLL for (int n = 0; n < 5; n++) {
     ij__floats32_i8(f, ij__trits(x));
     ij__store_scaled(y + 32 * n, f, d);
     x = ij__times_3(x);
@@ -224,7 +224,7 @@ IJ_AVX2 void ij__tq1_0_avx2(float *y, const uint8_t *b) {
   /* 16 bytes of five digits, then 4 of four: digits n and n + 1 side by side. */
   __m128i z = ij__load16(b + 32), z3 = _mm_add_epi8(z, _mm_add_epi8(z, z));
   x = _mm256_inserti128_si256(_mm256_castsi128_si256(z), z3, 1);
-  for (int n = 0; n < 2; n++) {
+  IJ_UNROLL for (int n = 0; n < 2; n++) {
     ij__floats32_i8(f, ij__trits(x));
     ij__store_scaled(y + 160 + 32 * n, f, d);
     x = ij__times_3(ij__times_3(x));

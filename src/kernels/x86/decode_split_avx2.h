@@ -27,7 +27,7 @@ IJ_AVX2 void ij__mxfp4_avx2(float *y, const uint8_t *b) {
 
 IJ_AVX2 void ij__nvfp4_avx2(float *y, const uint8_t *b) {
   const __m256 half = _mm256_set1_ps(0.5f);
-  for (int g = 0; g < 4; g += 2) {
+  IJ_UNROLL for (int g = 0; g < 4; g += 2) {
     __m256 f[4];
     ij__codes32(f, ij__nibbles_eights(b + 4 + 8 * g), IJ_CODEBOOK(IJ_BOOK_E2M1_TWICE));
     __m256 first = _mm256_broadcast_ss(&ij__e4m3[b[g] & 0x7f]), second = _mm256_broadcast_ss(&ij__e4m3[b[g + 1] & 0x7f]);
@@ -51,7 +51,7 @@ IJ_AVX2 void ij__mxfp4_split_avx2(float *y, const uint8_t *codes, uint8_t scale)
 IJ_AVX2 void ij__mxfp8_split_avx2(float *y, const uint8_t *codes, uint8_t scale) {
   const __m256i magnitude = _mm256_set1_epi16(0x3f80), sign = _mm256_set1_epi16((short)0x8000);
   const __m256 bias = _mm256_set1_ps(256.0f), d = _mm256_set1_ps(ij__fmt_e8m0(scale));
-  for (int i = 0; i < 2; i++) {
+  IJ_UNROLL for (int i = 0; i < 2; i++) {
     __m256i x = _mm256_cvtepu8_epi16(ij__load16(codes + 16 * i));
     __m256i m = _mm256_and_si256(_mm256_slli_epi16(x, 7), magnitude);
     __m256i nan = _mm256_and_si256(_mm256_cmpeq_epi16(m, magnitude), _mm256_set1_epi16(0x7fff));
@@ -75,7 +75,7 @@ IJ_AVX2 __m256 ij__eight_of_eight(__m256 values, __m256i codes) { return _mm256_
 IJ_AVX2 void ij__affine2_avx2(float *y, const uint8_t *p, __m256 scale, __m256 bias, bool fused) {
   const __m256i first = _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14), second = _mm256_setr_epi32(16, 18, 20, 22, 24, 26, 28, 30);
   __m256 values = ij__affine_avx2(_mm256_setr_ps(0, 1, 2, 3, 0, 1, 2, 3), scale, bias, fused);
-  for (int i = 0; i < 2; i++) {
+  IJ_UNROLL for (int i = 0; i < 2; i++) {
     __m256i x = _mm256_set1_epi32((int)ij__load_u32(p + 4 * i));
     _mm256_storeu_ps(y + 16 * i, _mm256_permutevar_ps(values, _mm256_srlv_epi32(x, first)));
     _mm256_storeu_ps(y + 16 * i + 8, _mm256_permutevar_ps(values, _mm256_srlv_epi32(x, second)));
@@ -85,7 +85,7 @@ IJ_AVX2 void ij__affine2_avx2(float *y, const uint8_t *p, __m256 scale, __m256 b
 IJ_AVX2 void ij__affine3_avx2(float *y, const uint8_t *p, __m256 scale, __m256 bias, bool fused) {
   const __m256i place = _mm256_setr_epi32(0, 3, 6, 9, 12, 15, 18, 21), late = _mm256_setr_epi32(8, 11, 14, 17, 20, 23, 26, 29);
   __m256 values = ij__affine_avx2(_mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7), scale, bias, fused);
-  for (int i = 0; i < 3; i++) {
+  IJ_UNROLL for (int i = 0; i < 3; i++) {
     __m256i x = _mm256_set1_epi32((int)ij__load_u32(p + 3 * i));
     _mm256_storeu_ps(y + 8 * i, ij__eight_of_eight(values, _mm256_srlv_epi32(x, place)));
   }
@@ -96,7 +96,7 @@ IJ_AVX2 void ij__affine3_avx2(float *y, const uint8_t *p, __m256 scale, __m256 b
 IJ_AVX2 void ij__affine4_avx2(float *y, const uint8_t *p, __m256 scale, __m256 bias, bool fused) {
   __m256 f[4];
   ij__codes32(f, ij__nibbles_pairs(p), IJ_CODEBOOK(IJ_BOOK_0_15));
-  for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, ij__affine_avx2(f[i], scale, bias, fused));
+  IJ_UNROLL for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, ij__affine_avx2(f[i], scale, bias, fused));
 }
 
 /* Which two bytes hold each of eight codes that begin at byte `b`, in the low half of its place. */
@@ -133,7 +133,7 @@ IJ_AVX2 void ij__affine6_avx2(float *y, const uint8_t *p, __m256 scale, __m256 b
 }
 
 IJ_AVX2 void ij__affine8_avx2(float *y, const uint8_t *p, __m256 scale, __m256 bias, bool fused) {
-  for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, ij__affine_avx2(ij__floats_u8(p + 8 * i), scale, bias, fused));
+  IJ_UNROLL for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, ij__affine_avx2(ij__floats_u8(p + 8 * i), scale, bias, fused));
 }
 
 #endif
