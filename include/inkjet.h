@@ -148,7 +148,7 @@ typedef enum ij_kv_type { IJ_KV_BF16, IJ_KV_F16, IJ_KV_F32 } ij_kv_type;
 typedef struct ij_session_options {
   size_t struct_size;   /* set by ij_session_options_default */
   int64_t n_ctx;        /* positions the session can hold; default 8192; memory of global layers is touched as it fills */
-  ij_kv_type kv_type;   /* how keys and values are kept; default IJ_KV_BF16 */
+  ij_kv_type kv_type;   /* how keys and values are kept; default IJ_KV_F32; the others halve the memory and round, which changes results */
   int max_rollback;     /* how many of the last tokens ij_session_rollback can take back; default 64 */
 } ij_session_options;
 

@@ -8,7 +8,7 @@
 #define MAX_ROLLBACK 65536
 
 ij_session_options ij_session_options_default(void) {
-  return (ij_session_options){.struct_size = sizeof(ij_session_options), .n_ctx = 8192, .kv_type = IJ_KV_BF16, .max_rollback = 64};
+  return (ij_session_options){.struct_size = sizeof(ij_session_options), .n_ctx = 8192, .kv_type = IJ_KV_F32, .max_rollback = 64};
 }
 
 static ij_dtype kv_dtype(ij_kv_type type) { return type == IJ_KV_F32 ? IJ_DTYPE_F32 : type == IJ_KV_F16 ? IJ_DTYPE_F16 : IJ_DTYPE_BF16; }
