@@ -3,11 +3,14 @@
  * Few tokens: bytes of weights per second as a share of what read_stream reads from the same memory with the same threads. Many
  * tokens: multiply-adds per second as a share of fma_peak. Machines are shared and their clocks move, so each figure is the median
  * of ratios whose two sides were measured alternately, a few milliseconds apart; the ratio of the best of each side is beside it.
+ * Without --type the float types are measured; --type takes the name of any weight type (q4_k, affine4, nvfp4_split), or "coded" for
+ * all block and split types. Bytes of split types include their scales and biases (BF16, one per 64 values).
  * Usage: bench_matmul [--level WORD] [--threads N] [--megabytes N] [--only memory|compute] [--rounds N] [--n N] [--k N] [--type T]
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/alloc.h"
 #include "core/os.h"
@@ -40,6 +43,23 @@ static const shape compute_shapes[] = {
     {IJ_DTYPE_BF16, 60, 512, 65536, 1, 256}, {IJ_DTYPE_F32, 2, 128, 64, 4, 64},        {IJ_DTYPE_F32, 16, 128, 64, 4, 64},
     {IJ_DTYPE_F32, 32, 128, 64, 4, 64},       {IJ_DTYPE_F32, 64, 128, 64, 4, 64},       {IJ_DTYPE_F32, 2, 64, 64, 4, 64},
     {IJ_DTYPE_F32, 16, 64, 64, 4, 64},        {IJ_DTYPE_F32, 64, 64, 64, 4, 64},
+};
+
+/* For each block and split type. */
+static const shape coded_memory_shapes[] = {{.n = 1, .k = 2048, .interleave = 1}, {.n = 1, .k = 4096, .interleave = 1}, {.n = 1, .k = 8192, .interleave = 1},
+                                            {.n = 1, .k = 512, .interleave = 1},  {.n = 2, .k = 2048, .interleave = 1}, {.n = 4, .k = 2048, .interleave = 1},
+                                            {.n = 8, .k = 2048, .interleave = 1}};
+static const shape coded_compute_shapes[] = {
+    {.n = 256, .k = 2048, .rows = 2048, .interleave = 1, .grain = 128}, {.n = 256, .k = 512, .rows = 2048, .interleave = 1, .grain = 128},
+    {.n = 256, .k = 8192, .rows = 1024, .interleave = 1, .grain = 128}, {.n = 12, .k = 2048, .rows = 8192, .interleave = 1, .grain = 128},
+    {.n = 24, .k = 2048, .rows = 8192, .interleave = 1, .grain = 128},  {.n = 24, .k = 512, .rows = 32768, .interleave = 1, .grain = 256},
+    {.n = 48, .k = 2048, .rows = 8192, .interleave = 1, .grain = 128},
+};
+
+static const char *const type_words[] = {
+#define TYPE_WORD(id, name, len, bytes) #id,
+    IJ_DTYPE_LIST(TYPE_WORD)
+#undef TYPE_WORD
 };
 
 static char *weights;
@@ -103,9 +123,35 @@ static void print_result(const ij_kernels *k, const shape *s, double *speed, dou
   fflush(stdout);
 }
 
+/* Bytes of one row with its scales and biases. */
+static int64_t whole_row_bytes(ij_dtype type, int64_t k) {
+  int64_t bytes = ij__dtype_row_bytes(type, k);
+  if (ij__dtype_is_affine(type)) bytes += k / 64 * 4;
+  if (type == IJ_DTYPE_NVFP4_SPLIT) bytes += k / 16;
+  if (type == IJ_DTYPE_MXFP4_SPLIT || type == IJ_DTYPE_MXFP8_SPLIT) bytes += k / 32;
+  return bytes;
+}
+
+/* The product of s with the matrix in a slice: codes of all rows, then of split types the scales, then the biases. */
+static ij_matmul product(const shape *s, const char *slice) {
+  const int64_t row_bytes = ij__dtype_row_bytes(s->type, s->k), codes = s->rows * row_bytes * s->interleave;
+  ij_matmul m = {.w = slice, .w_stride = row_bytes * s->interleave, .x = x, .ldx = s->k, .y = y, .ldy = s->rows, .n = s->n, .k = s->k};
+  if (!ij__dtype_is_split(s->type)) return m;
+  m.scales = slice + codes;
+  m.side_stride = whole_row_bytes(s->type, s->k) - row_bytes;
+  m.side_dtype = IJ_DTYPE_U8;
+  m.group = s->type == IJ_DTYPE_NVFP4_SPLIT ? 16 : 32;
+  if (!ij__dtype_is_affine(s->type)) return m;
+  m.side_dtype = IJ_DTYPE_BF16;
+  m.group = 64;
+  m.side_stride /= 2;
+  m.biases = slice + codes + s->rows * m.side_stride;
+  return m;
+}
+
 /* Each measurement takes the next slice of the weights, so that what a round leaves in a cache is old when its turn comes again. */
 static void measure_memory(const ij_kernels *k, shape s, int rounds) {
-  int64_t row_bytes = s.k * ij__dtype_block_bytes(s.type);
+  int64_t row_bytes = whole_row_bytes(s.type, s.k);
   s.rows = SLICE / (row_bytes * s.interleave) / s.grain * s.grain;
   work w = {.k = k, .s = s, .repeat = 1};
   double speed[MAX_ROUNDS], limit[MAX_ROUNDS + 1];
@@ -115,7 +161,7 @@ static void measure_memory(const ij_kernels *k, shape s, int rounds) {
     double t = ij__os_seconds();
     ij__pool_run(pool, SLICE >> 18, 1, run_read, &w);
     limit[i] = SLICE / (ij__os_seconds() - t);
-    w.m = (ij_matmul){.w = weights + slice++ % n_slice * SLICE, .w_stride = row_bytes * s.interleave, .x = x, .ldx = s.k, .y = y, .ldy = s.rows, .n = s.n, .k = s.k};
+    w.m = product(&s, weights + slice++ % n_slice * SLICE);
     if (i < rounds) speed[i] = (double)(s.rows * row_bytes) / timed_matmul(&w);
   }
   print_result(k, &s, speed, limit, rounds, "GB/s  ", "reading");
@@ -128,7 +174,7 @@ static double timed_peak(work *w) {
 }
 
 static void measure_compute(const ij_kernels *k, shape s, int rounds) {
-  int64_t row_bytes = s.k * ij__dtype_block_bytes(s.type), row_stride = row_bytes * s.interleave;
+  int64_t row_stride = whole_row_bytes(s.type, s.k) * s.interleave;
   int64_t brief = (int64_t)(2e8 / (double)(s.n * s.k)); /* a few milliseconds, less than the system lets another program in for */
   s.rows = IJ_MIN(s.rows, IJ_MIN(brief, SLICE / row_stride));
   s.rows = IJ_MAX(1, s.rows / s.grain) * s.grain;
@@ -140,10 +186,42 @@ static void measure_compute(const ij_kernels *k, shape s, int rounds) {
   int64_t n_slice = (int64_t)(n_bytes / SLICE);
   for (int i = 0; i <= rounds; i++) {
     limit[i] = timed_peak(&w);
-    w.m = (ij_matmul){.w = weights + i % n_slice * SLICE, .w_stride = row_stride, .x = x, .ldx = s.k, .y = y, .ldy = s.rows, .n = s.n, .k = s.k};
+    w.m = product(&s, weights + i % n_slice * SLICE);
     if (i < rounds) speed[i] = fma * (double)w.repeat / timed_matmul(&w);
   }
   print_result(k, &s, speed, limit, rounds, "Gfma/s", "peak");
+}
+
+static uint32_t random_word(void) {
+  static uint32_t u = 1;
+  u = u * 1664525 + 1013904223;
+  return u >> 8;
+}
+
+/* Float and split types: 16-bit words that are values near 1 in BF16 and F16, and of which no byte is a strange scale. */
+static void fill_words(void) {
+  for (size_t i = 0; i < n_bytes / 2; i++) ((uint16_t *)(void *)weights)[i] = (uint16_t)(0x3c20 + (random_word() & 0x3f));
+}
+
+/* Blocks of random bytes whose values are ordinary numbers: denormals and NaN would slow the arithmetic down. 4096 of them, repeated. */
+static void fill_blocks(ij_dtype type) {
+  const ij_kernels *ref = ij__kernels_get(IJ_LEVEL_SCALAR);
+  const int64_t len = ij__dtype_block_len(type), bytes = ij__dtype_block_bytes(type);
+  const size_t n_template = (size_t)bytes * 4096;
+  for (size_t at = 0; at < n_template; at += (size_t)bytes) {
+    float value[256], largest;
+    ij_stretch s = {.row = weights + at, .n = len};
+    do {
+      for (int64_t i = 0; i < bytes; i++) weights[at + (size_t)i] = (char)random_word();
+      ref->decode[type](value, &s);
+      largest = 0;
+      for (int64_t i = 0; i < len; i++) {
+        float v = value[i] < 0 ? -value[i] : value[i];
+        largest = v <= largest ? largest : v;
+      }
+    } while (!(largest > 0x1p-8f && largest < 256.0f));
+  }
+  for (size_t at = n_template; at < n_bytes; at += n_template) memcpy(weights + at, weights, IJ_MIN(n_template, n_bytes - at));
 }
 
 static bool prepare(size_t megabytes) {
@@ -152,11 +230,6 @@ static bool prepare(size_t megabytes) {
   x = ij__alloc_array((size_t)MAX_TOKENS * MAX_K, sizeof *x);
   y = ij__os_pages((size_t)64 << 20); /* the largest: 60 tokens of 65536 rows */
   if (!weights || !x || !y) return false;
-  uint32_t u = 1;
-  for (size_t i = 0; i < n_bytes / 2; i++) { /* values near 1 in each of the types */
-    u = u * 1664525 + 1013904223;
-    ((uint16_t *)(void *)weights)[i] = (uint16_t)(0x3c00 + (u >> 24));
-  }
   for (size_t i = 0; i < (size_t)MAX_TOKENS * MAX_K; i++) x[i] = (float)(i % 7) - 3.0f;
   for (int i = 0; i < MAX_THREADS; i++) {
     scratch[i] = ij__alloc_zero(IJ_MATMUL_SCRATCH, sizeof(float));
@@ -186,16 +259,51 @@ typedef struct selection {
 } selection;
 
 static bool selected(const selection *w, const char *kind, const shape *s) {
-  return (!w->only || strcmp(w->only, kind) == 0) && (!w->type || strcmp(w->type, ij__dtype_name(s->type)) == 0) &&
-         (w->n == 0 || w->n == s->n) && (w->k == 0 || w->k == s->k);
+  return (!w->only || strcmp(w->only, kind) == 0) && (w->n == 0 || w->n == s->n) && (w->k == 0 || w->k == s->k);
+}
+
+static bool type_selected(const selection *w, ij_dtype type) {
+  if (!w->type) return ij__dtype_is_float(type);
+  if (strcmp(w->type, "coded") == 0) return ij__dtype_is_weight(type) && !ij__dtype_is_float(type);
+  return ij__dtype_is_weight(type) && strcasecmp(w->type, type_words[type]) == 0;
+}
+
+static void measure_float(const ij_kernels *k, const selection *which, int rounds) {
+  for (size_t i = 0; i < IJ_COUNT_OF(memory_shapes); i++) {
+    const shape *s = &memory_shapes[i];
+    if (type_selected(which, s->type) && selected(which, "memory", s)) measure_memory(k, *s, rounds);
+  }
+  for (size_t i = 0; i < IJ_COUNT_OF(compute_shapes); i++) {
+    const shape *s = &compute_shapes[i];
+    if (type_selected(which, s->type) && selected(which, "compute", s)) measure_compute(k, *s, rounds);
+  }
+}
+
+static void measure_coded(const ij_kernels *k, const selection *which, ij_dtype type, int rounds) {
+  for (size_t i = 0; i < IJ_COUNT_OF(coded_memory_shapes); i++) {
+    shape s = coded_memory_shapes[i];
+    s.type = type;
+    s.grain = IJ_MIN(256, (512 << 10) / ij__dtype_row_bytes(type, s.k));
+    if (selected(which, "memory", &s)) measure_memory(k, s, rounds);
+  }
+  for (size_t i = 0; i < IJ_COUNT_OF(coded_compute_shapes); i++) {
+    shape s = coded_compute_shapes[i];
+    s.type = type;
+    if (selected(which, "compute", &s)) measure_compute(k, s, rounds);
+  }
 }
 
 static void measure(const ij_kernels *k, const selection *which, int rounds) {
-  for (size_t i = 0; i < IJ_COUNT_OF(memory_shapes); i++) {
-    if (selected(which, "memory", &memory_shapes[i])) measure_memory(k, memory_shapes[i], rounds);
+  if (!which->type || ij__dtype_is_float(ij__dtype_find(which->type, strlen(which->type)))) {
+    fill_words();
+    measure_float(k, which, rounds);
+    return;
   }
-  for (size_t i = 0; i < IJ_COUNT_OF(compute_shapes); i++) {
-    if (selected(which, "compute", &compute_shapes[i])) measure_compute(k, compute_shapes[i], rounds);
+  for (int t = 0; t < IJ_DTYPE_COUNT; t++) {
+    if (!type_selected(which, (ij_dtype)t)) continue;
+    if (ij__dtype_is_split((ij_dtype)t)) fill_words();
+    if (ij__dtype_is_block((ij_dtype)t)) fill_blocks((ij_dtype)t);
+    measure_coded(k, which, (ij_dtype)t, rounds);
   }
 }
 
