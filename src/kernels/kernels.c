@@ -18,6 +18,7 @@ static void fill_level(ij_kernels *k, ij_level level) {
   if (level == IJ_LEVEL_AVX512) {
     ij__elem_fill_avx512(k);
     ij__attn_fill_avx512(k);
+    ij__decode_fill_avx512(k);
     ij__matmul_fill_avx512(k);
   }
 }

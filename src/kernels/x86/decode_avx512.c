@@ -1,0 +1,112 @@
+/* decode_avx512.c: block and split types of four and more bits, and affine ones of any width, to float32 with 512-bit registers: loops
+ * over the decoders of coded_avx512.h.
+ */
+#include "kernels/x86/coded_avx512.h"
+
+fp4_tables ij__fp4_tables;
+
+static void fp4_tables_make(void) {
+  for (int e = 0; e < 256; e++) {
+    ij__fp4_tables.e8m0[e] = ij__fmt_e8m0((uint8_t)e);
+    ij__fp4_tables.e8m0_half[e] = ij__fmt_e8m0_half((uint8_t)e);
+    for (int i = 0; i < 16; i++) {
+      ij__fp4_tables.nvfp4_split[e][i] = ij__e2m1[i] * ij__e4m3[e];
+      ij__fp4_tables.nvfp4[e][i] = ij__fmt_ue4m3_half((uint8_t)e) * (float)ij__e2m1_twice[i];
+    }
+  }
+}
+
+/* ---- blocks ---- */
+
+CODED void decode_blocks32(float *y, const ij_stretch *s, const ij_dtype type, const int64_t bytes) {
+  const uint8_t *b = (const uint8_t *)s->row + s->c0 / 32 * bytes;
+  sink k = {.y = y, .step = 16};
+  int64_t i = 0;
+  for (; i + 128 <= s->n; i += 128, b += 4 * bytes, k.y += 128) blocks32(&k, b, type, 4);
+  for (; i < s->n; i += 32, b += bytes, k.y += 32) blocks32(&k, b, type, 1);
+}
+
+#define DECODE_BLOCKS32(id, bytes) \
+  static void decode_##id(float *y, const ij_stretch *s) { decode_blocks32(y, s, IJ_DTYPE_##id, bytes); }
+DECODE_BLOCKS32(Q4_0, 18)
+DECODE_BLOCKS32(Q4_1, 20)
+DECODE_BLOCKS32(Q5_0, 22)
+DECODE_BLOCKS32(Q5_1, 24)
+DECODE_BLOCKS32(Q8_0, 34)
+DECODE_BLOCKS32(IQ4_NL, 18)
+
+#define DECODE_BLOCKS256(id, name, bytes)                                                                   \
+  static void decode_##id(float *y, const ij_stretch *s) {                                                  \
+    const uint8_t *b = (const uint8_t *)s->row + s->c0 / 256 * bytes;                                       \
+    sink k = {.y = y, .step = 16};                                                                          \
+    for (int64_t i = 0; i < s->n; i += 256, b += bytes, k.y += 256) name(&k, b);                            \
+  }
+DECODE_BLOCKS256(Q4_K, q4_k, 144)
+DECODE_BLOCKS256(Q5_K, q5_k, 176)
+DECODE_BLOCKS256(Q6_K, q6_k, 210)
+DECODE_BLOCKS256(IQ4_XS, iq4_xs, 136)
+
+static void decode_MXFP4(float *y, const ij_stretch *s) {
+  const uint8_t *b = (const uint8_t *)s->row + s->c0 / 32 * 17;
+  const __m512 book = codebook(ij__e2m1_twice);
+  sink k = {.y = y, .step = 16};
+  for (int64_t i = 0; i < s->n; i += 32, b += 17) q4_scaled(&k, i / 16, b + 1, book, ij__fp4_tables.e8m0_half[b[0]]);
+}
+
+static void decode_NVFP4(float *y, const ij_stretch *s) {
+  const uint8_t *b = (const uint8_t *)s->row + s->c0 / 64 * 36;
+  sink k = {.y = y, .step = 16};
+  for (int64_t i = 0; i < s->n / 16; i += 4, b += 36) {
+    for (int g = 0; g < 4; g++) nvfp4(&k, i + g, b + 4 + 8 * g, b[g]);
+  }
+}
+
+/* ---- split types ---- */
+
+CODED void decode_affine(float *y, const ij_stretch *s, const int bits, const bool once) {
+  float scales[16], biases[16];
+  const uint8_t *codes = (const uint8_t *)s->row + s->c0 / 32 * (4 * bits);
+  const int64_t g0 = s->c0 / s->group, n_group = s->n / s->group, parts = s->group / 32;
+  sink k = {.y = y, .step = 16};
+  for (int64_t g = 0; g < n_group; g++) {
+    if (g % 16 == 0) {
+      side16(scales, s->scales, s->side_dtype, g0 + g, IJ_MIN(16, n_group - g));
+      side16(biases, s->biases, s->side_dtype, g0 + g, IJ_MIN(16, n_group - g));
+    }
+    const affine t = affine_group(scales[g % 16], biases[g % 16], bits, once);
+    for (int64_t i = 0; i < parts; i++, codes += 4 * bits, k.y += 32) affine32(&k, 0, codes, &t, bits, once);
+  }
+}
+
+#define DECODE_AFFINE(bits)                                                     \
+  static void decode_AFFINE##bits(float *y, const ij_stretch *s) {              \
+    if (s->side_dtype == IJ_DTYPE_F32) {                                        \
+      decode_affine(y, s, bits, false);                                         \
+    } else {                                                                    \
+      decode_affine(y, s, bits, true);                                          \
+    }                                                                           \
+  }
+DECODE_AFFINE(2)
+DECODE_AFFINE(3)
+DECODE_AFFINE(4)
+DECODE_AFFINE(5)
+DECODE_AFFINE(6)
+DECODE_AFFINE(8)
+
+#define DECODE_SMALL_FLOATS(id, name, len, bytes)                                                                     \
+  static void decode_##id(float *y, const ij_stretch *s) {                                                            \
+    const uint8_t *codes = (const uint8_t *)s->row + s->c0 / len * bytes, *scale = (const uint8_t *)s->scales + s->c0 / len; \
+    sink k = {.y = y, .step = 16};                                                                                    \
+    for (int64_t i = 0; i < s->n / len; i++, codes += bytes) name(&k, i * (len / 16), codes, scale[i]);               \
+  }
+DECODE_SMALL_FLOATS(NVFP4_SPLIT, nvfp4_split, 16, 8)
+DECODE_SMALL_FLOATS(MXFP4_SPLIT, mxfp4_split, 32, 16)
+DECODE_SMALL_FLOATS(MXFP8_SPLIT, mxfp8_split, 32, 32)
+
+void ij__decode_fill_avx512(ij_kernels *k) {
+  fp4_tables_make();
+#define SET(id) k->decode[IJ_DTYPE_##id] = decode_##id;
+  SET(Q4_0) SET(Q4_1) SET(Q5_0) SET(Q5_1) SET(Q8_0) SET(Q4_K) SET(Q5_K) SET(Q6_K) SET(IQ4_NL) SET(IQ4_XS) SET(MXFP4) SET(NVFP4)
+  SET(AFFINE2) SET(AFFINE3) SET(AFFINE4) SET(AFFINE5) SET(AFFINE6) SET(AFFINE8) SET(NVFP4_SPLIT) SET(MXFP4_SPLIT) SET(MXFP8_SPLIT)
+#undef SET
+}
