@@ -19,6 +19,27 @@
 
 #define CODED static inline __attribute__((always_inline))
 
+/* Values and bytes of a block, as constants. */
+CODED int64_t coded_len(const ij_dtype type) {
+  switch (type) {
+#define LEN(id, name, len, bytes) \
+  case IJ_DTYPE_##id: return len;
+    IJ_DTYPE_LIST(LEN)
+#undef LEN
+    default: return 1;
+  }
+}
+
+CODED int64_t coded_bytes(const ij_dtype type) {
+  switch (type) {
+#define BYTES(id, name, len, bytes) \
+  case IJ_DTYPE_##id: return bytes;
+    IJ_DTYPE_LIST(BYTES)
+#undef BYTES
+    default: return 1;
+  }
+}
+
 /* Where sixteen values go: to y, steps `step` floats apart, or (fused) times x into sum. */
 typedef struct sink {
   float *y;

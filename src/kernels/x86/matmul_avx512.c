@@ -59,6 +59,7 @@ static inline vec v_evens(vec a, vec b) { return _mm512_shuffle_ps(a, b, _MM_SHU
 static inline vec v_odds(vec a, vec b) { return _mm512_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)); }
 
 #include "kernels/matmul_tile.h"
+#include "kernels/x86/matmul_fused_avx512.h"
 
 static uint64_t read_stream_avx512(const void *p, size_t n) {
   const char *q = p;
@@ -88,6 +89,7 @@ void ij__matmul_fill_avx512(ij_kernels *k) {
   k->matmul[IJ_DTYPE_BF16] = matmul_bf16;
   k->matmul[IJ_DTYPE_F16] = matmul_f16;
   coded_fill(k);
+  fused_fill(k);
   k->read_stream = read_stream_avx512;
   k->fma_peak = fma_peak_avx512;
 }
