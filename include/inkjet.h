@@ -90,6 +90,7 @@ typedef struct ij_model_info {
   int n_tensors, n_files;
   int n_threads;
   const char *level;                      /* kernel level in use */
+  const char *layout;                     /* whose names the tensors carry, a static string */
 } ij_model_info;
 
 IJ_API void ij_model_get_info(const ij_model *model, ij_model_info *out);
@@ -103,6 +104,17 @@ typedef struct ij_tensor_info {
   bool used;                              /* by the decoder */
 } ij_tensor_info;
 IJ_API ij_status ij_model_get_tensor(const ij_model *model, int index, ij_tensor_info *out);
+
+/* The weights that the decoder uses, summed by class (attention, routed experts, ...) and storage format; side arrays and factors
+ * count in bytes, so bits per weight are 8 * n_bytes / n_values. index counts from 0; IJ_E_RANGE past the last. */
+typedef struct ij_weights_info {
+  const char *weight_class, *format;      /* static strings */
+  int group;                              /* values per scale in formats whose scales are arrays of their own, -1: several; else 0 */
+  int n_tensors;
+  int64_t n_values, n_values_active;      /* active: read for one token */
+  size_t n_bytes, active_bytes;
+} ij_weights_info;
+IJ_API ij_status ij_model_get_weights(const ij_model *model, int index, ij_weights_info *out);
 
 /* The tokenizer found with the checkpoint, or NULL. Owned by the model. */
 IJ_API const ij_tokenizer *ij_model_tokenizer(const ij_model *model);

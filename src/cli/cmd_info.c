@@ -6,25 +6,21 @@
 #include "core/os.h"
 #include "core/status.h"
 
-/* Classes of tensors: the first row whose text occurs in the name. */
+/* What a tensor that the decoder leaves alone belongs to: the first row whose text occurs in the name. */
 static const struct {
   const char *text, *label;
-} classes[] = {
-    {"model.mtp.", "multi-token prediction"}, {"model.audio", "audio tower"}, {"model.vis", "vision tower"}, {"unembed", "unembedding"},
-    {"embed_norm", "norms"}, {"embed", "embedding"}, {"sconv", "short convolutions"}, {"norm", "norms"},
-    {"shared_experts", "shared experts"}, {".experts.", "routed experts"}, {".gate.", "router"}, {".attn.", "attention"},
-    {".mlp.", "dense MLP"}, {"", "other"}};
+} unused[] = {{"mtp", "multi-token prediction"}, {"audio", "audio tower"}, {"a.dmel", "audio tower"}, {"vis", "vision tower"}, {"v.hmlp", "vision tower"},
+              {"", "other"}};
 
 static const char *const kv_names[] = {"bf16", "f16", "f32"}; /* the order of ij_kv_type */
 
-/* One line of the summary: a class in one storage type. */
-typedef struct format_row {
+/* Tensors of one kind that are not used, in one storage type. */
+typedef struct unused_row {
   const char *label;
   char dtype[16];
   int n_tensors;
-  int64_t n_values;
   size_t n_bytes;
-} format_row;
+} unused_row;
 
 enum { MAX_ROWS = 64 };
 
@@ -33,43 +29,31 @@ typedef struct info {
   const char *path;
   ij_model *model;
   ij_model_info m;
-  format_row rows[MAX_ROWS];
+  unused_row rows[MAX_ROWS];
   int n_rows;
   size_t kv_bytes[3]; /* memory of a session per ij_kv_type */
 } info;
 
-static const char *class_of(const char *name) {
+static const char *label_of(const char *name) {
   size_t i = 0;
-  while (!strstr(name, classes[i].text)) i++;
-  return classes[i].label;
+  while (!strstr(name, unused[i].text)) i++;
+  return unused[i].label;
 }
 
-static int64_t n_values(const ij_tensor_info *t) {
-  int64_t n = 1;
-  for (int d = 0; d < t->n_dims; d++) n *= t->dims[d];
-  return n;
-}
-
-/* In the order of the class table, whatever order the file has. */
-static void collect_formats(info *f) {
-  for (size_t c = 0; c < IJ_COUNT_OF(classes); c++) {
-    bool repeated = false;
-    for (size_t k = 0; k < c; k++) repeated = repeated || strcmp(classes[k].label, classes[c].label) == 0;
-    int begin = f->n_rows;
-    for (int i = 0; i < f->m.n_tensors && !repeated; i++) {
-      ij_tensor_info t;
-      if (ij_model_get_tensor(f->model, i, &t) != IJ_OK || strcmp(class_of(t.name), classes[c].label) != 0) continue;
-      int at = begin;
-      while (at < f->n_rows && strcmp(f->rows[at].dtype, t.dtype) != 0) at++;
-      if (at == MAX_ROWS) continue;
-      if (at == f->n_rows) {
-        f->rows[f->n_rows] = (format_row){.label = classes[c].label};
-        snprintf(f->rows[f->n_rows++].dtype, sizeof f->rows[0].dtype, "%s", t.dtype);
-      }
-      f->rows[at].n_tensors++;
-      f->rows[at].n_values += n_values(&t);
-      f->rows[at].n_bytes += t.n_bytes;
+/* Rows beyond the last are counted in the last: kinds times types are far fewer than there are rows. */
+static void collect_unused(info *f) {
+  for (int i = 0; i < f->m.n_tensors; i++) {
+    ij_tensor_info t;
+    if (ij_model_get_tensor(f->model, i, &t) != IJ_OK || t.used) continue;
+    int at = 0;
+    while (at < f->n_rows && (strcmp(f->rows[at].label, label_of(t.name)) != 0 || strcmp(f->rows[at].dtype, t.dtype) != 0)) at++;
+    if (at == MAX_ROWS) at = MAX_ROWS - 1;
+    if (at == f->n_rows) {
+      f->rows[f->n_rows] = (unused_row){.label = label_of(t.name)};
+      snprintf(f->rows[f->n_rows++].dtype, sizeof f->rows[0].dtype, "%s", t.dtype);
     }
+    f->rows[at].n_tensors++;
+    f->rows[at].n_bytes += t.n_bytes;
   }
 }
 
@@ -144,6 +128,7 @@ static void print_sizes(const info *f) {
   out_text("checkpoint   ");
   out_name(f->path);
   out_text("\nfamily       Inkling, text decoder\n");
+  out_printf("tensor names %s\n", m->layout);
   out_printf("files        %d, %s; %d tensors\n", m->n_files, human((double)m->file_bytes, "B"), m->n_tensors);
   out_printf("parameters   %s, %s of them read for one token\n", human((double)m->n_params, ""), human((double)m->n_params_active, ""));
   out_printf("weights      %s, %s of them read for one token\n", human((double)m->weight_bytes, "B"), human((double)m->active_bytes, "B"));
@@ -159,13 +144,38 @@ static void print_sizes(const info *f) {
   out_printf("tokenizer    %s\n", ij_model_tokenizer(f->model) ? "with the checkpoint" : "none: pass --tokenizer PATH to the commands that need one");
 }
 
+/* "affine 4-bit/64": the format and, where scales are arrays of their own, the values that share one. */
+static const char *format_name(const ij_weights_info *w) {
+  static char text[32];
+  if (w->group > 0) {
+    snprintf(text, sizeof text, "%s/%d", w->format, w->group);
+  } else {
+    snprintf(text, sizeof text, "%s%s", w->format, w->group < 0 ? "/mixed" : "");
+  }
+  return text;
+}
+
+static double bits_per_weight(const ij_weights_info *w) { return w->n_values ? 8.0 * (double)w->n_bytes / (double)w->n_values : 0; }
+
+static void print_weights(const info *f) {
+  ij_weights_info w;
+  out_printf("\n%-27s %-16s %7s %14s %10s %14s %14s\n", "weights", "format", "tensors", "values", "bits each", "bytes", "per token");
+  for (int i = 0; ij_model_get_weights(f->model, i, &w) == IJ_OK; i++) {
+    out_printf("%-27s %-16s %7d %14lld %10.3f %14zu %14zu\n", w.weight_class, format_name(&w), w.n_tensors, (long long)w.n_values, bits_per_weight(&w),
+               w.n_bytes, w.active_bytes);
+  }
+  out_printf("%-27s %-16s %7s %14lld %10.3f %14zu %14zu\n", "all", "", "", (long long)f->m.n_params,
+             8.0 * (double)f->m.weight_bytes / (double)f->m.n_params, f->m.weight_bytes, f->m.active_bytes);
+  if (f->n_rows) out_printf("\n%-44s %7s %40s\n", "not used", "tensors", "bytes");
+  for (int i = 0; i < f->n_rows; i++) {
+    const unused_row *r = &f->rows[i];
+    out_printf("%-27s %-16s %7d %40zu\n", r->label, r->dtype, r->n_tensors, r->n_bytes);
+  }
+}
+
 static void print_text(const info *f) {
   print_sizes(f);
-  out_printf("\n%-24s %-8s %8s %14s %14s\n", "formats", "type", "tensors", "values", "bytes");
-  for (int i = 0; i < f->n_rows; i++) {
-    const format_row *r = &f->rows[i];
-    out_printf("%-24s %-8s %8d %14lld %14zu\n", r->label, r->dtype, r->n_tensors, (long long)r->n_values, r->n_bytes);
-  }
+  print_weights(f);
   out_printf("\nmemory for %lld positions: %s of weights mapped from the file, and for the caches\n", (long long)shown_ctx(f),
              human((double)f->m.weight_bytes, "B"));
   for (int k = 0; k < 3; k++) out_printf("  --kv %-5s %s\n", kv_names[k], human((double)f->kv_bytes[k], "B"));
@@ -206,19 +216,40 @@ static void json_sizes(const ij_model_info *m) {
   for (size_t i = 0; i < IJ_COUNT_OF(numbers); i++) json_member_int(numbers[i].key, numbers[i].v);
 }
 
-static void json_formats(const info *f) {
-  json_key("formats");
+static void json_weights(const info *f) {
+  ij_weights_info w;
+  json_key("weights");
   json_open('[');
-  for (int i = 0; i < f->n_rows; i++) {
-    const format_row *r = &f->rows[i];
+  for (int i = 0; ij_model_get_weights(f->model, i, &w) == IJ_OK; i++) {
     json_open('{');
     json_key("class");
-    json_text(r->label);
+    json_text(w.weight_class);
+    json_key("format");
+    json_text(w.format);
+    json_member_int("group", w.group);
+    json_member_int("n_tensors", w.n_tensors);
+    json_member_int("n_values", w.n_values);
+    json_member_int("n_values_active", w.n_values_active);
+    json_key("bits_per_weight");
+    json_real(bits_per_weight(&w));
+    json_member_int("n_bytes", (int64_t)w.n_bytes);
+    json_member_int("active_bytes", (int64_t)w.active_bytes);
+    json_close();
+  }
+  json_close();
+}
+
+static void json_unused(const info *f) {
+  json_key("unused");
+  json_open('[');
+  for (int i = 0; i < f->n_rows; i++) {
+    json_open('{');
+    json_key("class");
+    json_text(f->rows[i].label);
     json_key("type");
-    json_text(r->dtype);
-    json_member_int("n_tensors", r->n_tensors);
-    json_member_int("n_values", r->n_values);
-    json_member_int("n_bytes", (int64_t)r->n_bytes);
+    json_text(f->rows[i].dtype);
+    json_member_int("n_tensors", f->rows[i].n_tensors);
+    json_member_int("n_bytes", (int64_t)f->rows[i].n_bytes);
     json_close();
   }
   json_close();
@@ -255,10 +286,13 @@ static void print_json(const info *f) {
   json_text(f->path);
   json_key("family");
   json_text("inkling");
+  json_key("layout");
+  json_text(f->m.layout);
   json_sizes(&f->m);
   json_key("tokenizer");
   json_bool(ij_model_tokenizer(f->model) != NULL);
-  json_formats(f);
+  json_weights(f);
+  json_unused(f);
   json_key("memory");
   json_open('{');
   json_member_int("n_ctx", shown_ctx(f));
@@ -276,13 +310,13 @@ static void print_json(const info *f) {
 int cmd_info(const cli_args *args) {
   info f = {.args = args, .path = args->n_positional ? args->positional[0] : args->v[OPT_MODEL].text};
   if (args->n_positional && args->v[OPT_MODEL].set) return say_misuse(args, "the checkpoint is named twice, by PATH and by -m");
-  if (!f.path) return say_misuse(args, "no checkpoint is named: pass PATH, a folder or a .safetensors file");
+  if (!f.path) return say_misuse(args, "no checkpoint is named: pass PATH, a folder, a .safetensors or a .gguf file");
   double start = ij__os_seconds();
   int rc = open_model(args, f.path, true, 0, &f.model);
   if (rc != CLI_EXIT_OK) return rc;
   ij_model_get_info(f.model, &f.m);
   if (args->v[OPT_VERBOSE].set) say_plain("opened in %.3f s with %d threads, kernels %s", ij__os_seconds() - start, f.m.n_threads, f.m.level);
-  collect_formats(&f);
+  collect_unused(&f);
   rc = measure_memory(&f);
   if (rc == CLI_EXIT_OK && args->v[OPT_JSON].set) {
     print_json(&f);

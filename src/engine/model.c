@@ -56,7 +56,7 @@ static void fill_info(ij_model *m) {
       .dense_width = c->dense_width, .n_mtp = c->n_mtp, .max_context = c->max_context, .n_params = m->weights.n_params,
       .n_params_active = m->weights.n_params_active, .weight_bytes = m->weights.weight_bytes, .active_bytes = m->weights.active_bytes,
       .file_bytes = ij__ckpt_file_bytes(m->ckpt), .n_tensors = ij__ckpt_n_tensors(m->ckpt), .n_files = ij__ckpt_n_files(m->ckpt),
-      .n_threads = ij__pool_threads(m->pool), .level = ij__level_name(m->kernels->level)};
+      .n_threads = ij__pool_threads(m->pool), .level = ij__level_name(m->kernels->level), .layout = m->weights.names.layout->title};
   for (int i = 0; i < c->n_layer; i++) {
     m->info.n_layer_sliding += c->sliding[i];
     m->info.n_layer_dense += c->dense[i];
@@ -137,6 +137,21 @@ ij_status ij_model_get_tensor(const ij_model *model, int index, ij_tensor_info *
   static_assert(sizeof out->dims == sizeof t->dims, "both hold as many dimensions as a tensor may have");
   memcpy(out->dims, t->dims, sizeof out->dims);
   return IJ_OK;
+}
+
+ij_status ij_model_get_weights(const ij_model *model, int index, ij_weights_info *out) {
+  if (!model || !out) return IJ_E_ARGUMENT;
+  for (int c = 0, at = 0; c < IJ_CLASS_COUNT; c++) {
+    for (int t = 0; t < IJ_DTYPE_COUNT; t++) {
+      const ij_weight_stat *s = &model->weights.stats[c][t];
+      if (s->n_matrices == 0 || at++ != index) continue;
+      *out = (ij_weights_info){.weight_class = ij__weight_class_name((ij_weight_class)c), .format = ij__dtype_name((ij_dtype)t),
+                               .group = s->group, .n_tensors = s->n_matrices, .n_values = s->n_values, .n_values_active = s->n_values_active,
+                               .n_bytes = s->n_bytes, .active_bytes = s->active_bytes};
+      return IJ_OK;
+    }
+  }
+  return IJ_E_RANGE;
 }
 
 const ij_tokenizer *ij_model_tokenizer(const ij_model *model) { return model->tokenizer; }
