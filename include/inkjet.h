@@ -66,7 +66,8 @@ typedef struct ij_model_options {
 
 IJ_API ij_model_options ij_model_options_default(void);
 
-/* Opens a checkpoint: a folder with config.json and *.safetensors, or one .safetensors file. Weights are mapped, not copied.
+/* Opens a checkpoint: a folder with config.json and *.safetensors, one .safetensors file, or a GGUF model (a file,
+ * any part of a split one, or a folder that holds one). Weights are mapped, not copied.
  * Errors: IJ_E_IO, IJ_E_FORMAT (every missing or ill-shaped tensor in one list), IJ_E_UNSUPPORTED, IJ_E_NOMEM, IJ_E_ARGUMENT
  * (bad option), IJ_E_CANCELLED. Any thread. */
 IJ_API ij_status ij_model_open(ij_model **out, const char *path, const ij_model_options *options, ij_err *err);
@@ -124,7 +125,7 @@ IJ_API bool ij_model_is_eos(const ij_model *model, int32_t id);
 
 /* --------------------------------------------------------------------------------------------------------- tokenizer */
 
-/* path: tokenizer.json, a tiktoken rank file, or a folder that holds one. For use without a model, or with a checkpoint that
+/* path: tokenizer.json, a tiktoken rank file, a GGUF file, or a folder that holds one. For use without a model, or with a checkpoint that
  * carries none. Any thread. */
 IJ_API ij_status ij_tokenizer_open(ij_tokenizer **out, const char *path, ij_err *err);
 IJ_API void ij_tokenizer_close(ij_tokenizer **tokenizer);

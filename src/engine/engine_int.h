@@ -54,6 +54,9 @@ struct ij_session {
 /* Fills the state spec of a session; layers: room for n_layer. */
 void ij__session_spec(const ij_model *model, const ij_session_options *options, ij_layer_spec *layers, ij_state_spec *spec);
 
+/* The tokenizer in the keys of a GGUF file. */
+ij_status ij__tokenizer_open_gguf(ij_tokenizer **out, const struct ij_gguf *g, ij_err *err);
+
 /* Gives back what measurements have kept. */
 void ij__measure_free(ij_model *model);
 

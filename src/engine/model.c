@@ -63,9 +63,12 @@ static void fill_info(ij_model *m) {
   }
 }
 
-/* Tokenizer files are optional: a folder without one is fine, one that cannot be read is an error. */
+/* A tokenizer is optional: a folder without one is fine, one that cannot be read is an error. A GGUF model holds its own, or has that of
+ * the folder. */
 static ij_status open_own_tokenizer(ij_model *m, ij_err *err) {
   const char *folder = ij__ckpt_folder(m->ckpt);
+  const struct ij_gguf *g = ij__ckpt_gguf(m->ckpt);
+  if (g && ij__tok_in_gguf(g)) return ij__tokenizer_open_gguf(&m->tokenizer, g, err);
   return ij__tok_present(folder) ? ij_tokenizer_open(&m->tokenizer, folder, err) : IJ_OK;
 }
 

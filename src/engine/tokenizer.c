@@ -2,18 +2,31 @@
 #include "core/alloc.h"
 #include "engine/engine_int.h"
 
+/* Takes over what opening gave: the tokenizer behind the public handle, or nothing. */
+static ij_status wrap(ij_tokenizer **out, ij_tok *tok, ij_status status, ij_err *err) {
+  if (status != IJ_OK) return status;
+  *out = ij__alloc_zero(1, sizeof **out);
+  if (!*out) {
+    ij__tok_close(&tok);
+    return ij__fail_nomem(err, "a tokenizer", sizeof **out);
+  }
+  (*out)->tok = tok;
+  return IJ_OK;
+}
+
 ij_status ij_tokenizer_open(ij_tokenizer **out, const char *path, ij_err *err) {
   if (!out || !path) return ij__fail(err, IJ_E_ARGUMENT, "ij_tokenizer_open", "out and path must not be NULL");
   *out = NULL;
-  ij_tokenizer *t = ij__alloc_zero(1, sizeof *t);
-  if (!t) return ij__fail_nomem(err, path, sizeof *t);
-  ij_status s = ij__tok_open(&t->tok, path, err);
-  if (s != IJ_OK) {
-    ij__free(t);
-    return s;
-  }
-  *out = t;
-  return IJ_OK;
+  ij_tok *tok = NULL;
+  ij_status status = ij__tok_open(&tok, path, err);
+  return wrap(out, tok, status, err);
+}
+
+ij_status ij__tokenizer_open_gguf(ij_tokenizer **out, const struct ij_gguf *g, ij_err *err) {
+  *out = NULL;
+  ij_tok *tok = NULL;
+  ij_status status = ij__tok_open_gguf(&tok, g, err);
+  return wrap(out, tok, status, err);
 }
 
 void ij_tokenizer_close(ij_tokenizer **tokenizer) {

@@ -305,11 +305,10 @@ static ij_status open_gguf(ij_ckpt *c, const char *path, ij_err *err) {
 
 static ij_status open_ckpt(ij_ckpt *c, const char *path, ij_err *err) {
   bool is_dir = ij__os_is_dir(path), is_st = ij__str_ends_with(path, SUFFIX);
-  bool gguf = !is_dir && !is_st && ij__ckpt_is_gguf_file(path);
+  bool gguf = (is_dir || !is_st) && ij__ckpt_is_gguf(path);
   if (!is_dir && ij__os_is_file(path) && !is_st && !gguf)
     return ij__fail(err, IJ_E_UNSUPPORTED, path, "expected a folder, a %s file or a .gguf file", SUFFIX);
   ij_status s = set_folder(c, path, is_dir, err);
-  if (s == IJ_OK && is_dir) s = ij__ckpt_is_gguf_folder(c->folder, &gguf, err);
   if (s != IJ_OK) return s;
   return gguf ? open_gguf(c, is_dir ? NULL : path, err) : open_safetensors(c, path, is_dir, err);
 }

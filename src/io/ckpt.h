@@ -33,6 +33,10 @@ typedef struct ij_ckpt ij_ckpt;
 ij_status ij__ckpt_open(ij_ckpt **out, const char *path, ij_err *err);
 void ij__ckpt_close(ij_ckpt **c);
 
+/* Whether ij__ckpt_open would read a GGUF model here: a file that begins or is named like one, or a folder that holds any and no
+ * safetensors. */
+bool ij__ckpt_is_gguf(const char *path);
+
 const char *ij__ckpt_folder(const ij_ckpt *c);
 const char *ij__ckpt_config_path(const ij_ckpt *c);       /* for messages; of a GGUF model its (first) file */
 const ij_json_value *ij__ckpt_config(const ij_ckpt *c);   /* config.json; NULL when the checkpoint has none */

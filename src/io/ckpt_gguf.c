@@ -60,7 +60,7 @@ static char *part_path(const char *path, size_t n_prefix, int no, int count) {
   return b.data;
 }
 
-bool ij__ckpt_is_gguf_file(const char *path) {
+static bool is_gguf_file(const char *path) {
   ij_file_map map;
   if (ij__str_ends_with(path, SUFFIX)) return ij__os_is_file(path);
   if (!ij__os_is_file(path) || ij__os_map_file(path, &map, NULL) != IJ_OK) return false;
@@ -213,23 +213,20 @@ static ij_status open_model(ij_ckpt *c, ij_ckpt_file *f, const char *path, ij_er
 
 static bool is_candidate(const char *name) { return name[0] != '.'; }
 
-ij_status ij__ckpt_is_gguf_folder(const char *folder, bool *yes, ij_err *err) {
-  static const char *const suffixes[] = {".safetensors", ".safetensors.index.json", SUFFIX};
-  *yes = false;
-  for (size_t i = 0; i < IJ_COUNT_OF(suffixes); i++) {
-    char **names;
-    int n, n_seen = 0;
-    ij_status s = ij__os_list_dir(folder, suffixes[i], &names, &n, err);
-    if (s != IJ_OK) return s;
-    for (int k = 0; k < n; k++) n_seen += is_candidate(names[k]);
-    ij__os_free_names(names, n);
-    *yes = n_seen > 0;
-    if (n_seen > 0 && i < IJ_COUNT_OF(suffixes) - 1) {
-      *yes = false;
-      return IJ_OK;
-    }
-  }
-  return IJ_OK;
+/* How many files with this suffix may belong to a model; 0 also when the folder cannot be read, which opening it will say. */
+static int count_candidates(const char *folder, const char *suffix) {
+  char **names;
+  int n, n_seen = 0;
+  if (ij__os_list_dir(folder, suffix, &names, &n, NULL) != IJ_OK) return 0;
+  for (int i = 0; i < n; i++) n_seen += is_candidate(names[i]);
+  ij__os_free_names(names, n);
+  return n_seen;
+}
+
+bool ij__ckpt_is_gguf(const char *path) {
+  if (!ij__os_is_dir(path)) return is_gguf_file(path);
+  return count_candidates(path, ".safetensors") == 0 && count_candidates(path, ".safetensors.index.json") == 0 &&
+         count_candidates(path, SUFFIX) > 0;
 }
 
 static bool same_model(const char *a, const char *b) {

@@ -27,12 +27,6 @@ struct ij_ckpt {
   int n_tensors;
 };
 
-/* True when the file begins as a GGUF file does or is named like one. */
-bool ij__ckpt_is_gguf_file(const char *path);
-
-/* True when a folder holds .gguf files and nothing of a safetensors checkpoint. */
-ij_status ij__ckpt_is_gguf_folder(const char *folder, bool *yes, ij_err *err);
-
 /* Opens a GGUF model, all parts of it, into c->files: the one that `path` belongs to, or the only one in the folder (path NULL). */
 ij_status ij__ckpt_open_gguf(ij_ckpt *c, const char *path, ij_err *err);
 

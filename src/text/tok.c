@@ -1,11 +1,12 @@
 /* tok.c: opening a vocabulary wherever it lies, and looking things up in it.
  *
- * The form of a file is told from its first character, not from its name: JSON starts with a brace, which base64 does not have.
+ * The form of a file is told from its first characters, not from its name: JSON starts with a brace, which base64 does not have.
  */
 #include "text/tok.h"
 
 #include "core/alloc.h"
 #include "core/os.h"
+#include "io/ckpt.h"
 #include "text/tok_int.h"
 
 enum { MAX_FILE_BYTES = 1 << 28 };
@@ -16,16 +17,40 @@ static bool starts_with_brace(const char *bytes, size_t n) {
   return i < n && bytes[i] == '{';
 }
 
-static ij_status read_any(ij_tok *t, const char *bytes, size_t n, const char *where, ij_err *err) {
-  ij_status status = starts_with_brace(bytes, n) ? ij__tok_read_json(t, bytes, n, where, err) : ij__tok_read_ranks(t, bytes, n, where, err);
-  return status == IJ_OK ? ij__tok_finish_specials(t, where, err) : status;
+/* Takes over t once `status`, that of reading it, has been IJ_OK so far. */
+static ij_status finish(ij_tok **out, ij_tok *t, ij_status status, const char *where, ij_err *err) {
+  if (status == IJ_OK) status = ij__tok_finish_specials(t, where, err);
+  if (status != IJ_OK) ij__tok_close(&t);
+  *out = t;
+  return status;
 }
 
 ij_status ij__tok_open_bytes(ij_tok **out, const char *bytes, size_t n, const char *where, ij_err *err) {
+  *out = NULL;
   ij_tok *t = ij__alloc_zero(1, sizeof *t);
-  ij_status status = t ? read_any(t, bytes, n, where, err) : ij__fail_nomem(err, where, sizeof *t);
-  if (status != IJ_OK) ij__tok_close(&t);
-  *out = t;
+  if (!t) return ij__fail_nomem(err, where, sizeof *t);
+  ij_status s = starts_with_brace(bytes, n) ? ij__tok_read_json(t, bytes, n, where, err) : ij__tok_read_ranks(t, bytes, n, where, err);
+  return finish(out, t, s, where, err);
+}
+
+ij_status ij__tok_open_gguf(ij_tok **out, const ij_gguf *g, ij_err *err) {
+  *out = NULL;
+  ij_tok *t = ij__alloc_zero(1, sizeof *t);
+  if (!t) return ij__fail_nomem(err, g->path, sizeof *t);
+  return finish(out, t, ij__tok_read_gguf(t, g, err), g->path, err);
+}
+
+/* The tokenizer of a GGUF model: any of its files, or a folder that holds it. *present: the model could be opened, and has one. */
+static ij_status open_model(ij_tok **out, const char *path, bool *present, ij_err *err) {
+  ij_ckpt *c = NULL;
+  *present = false;
+  ij_status status = ij__ckpt_open(&c, path, err);
+  if (status != IJ_OK) return status;
+  const ij_gguf *g = ij__ckpt_gguf(c);
+  *present = g && ij__tok_in_gguf(g);
+  status = *present ? ij__tok_open_gguf(out, g, err)
+                    : ij__fail(err, IJ_E_FORMAT, ij__ckpt_config_path(c), "no tokenizer in this file: it has no keys tokenizer.ggml.*");
+  ij__ckpt_close(&c);
   return status;
 }
 
@@ -78,16 +103,25 @@ bool ij__tok_present(const char *folder) {
   return status != IJ_E_IO; /* too many of them is also a reason to open, and to be told so */
 }
 
-ij_status ij__tok_open(ij_tok **out, const char *path, ij_err *err) {
-  *out = NULL;
+/* A model is run with the tokenizer that it holds, so files beside it come second. */
+static ij_status open_folder(ij_tok **out, const char *folder, ij_err *err) {
   char *inside = NULL;
-  if (ij__os_is_dir(path)) {
-    ij_status status = find_in_folder(path, &inside, err);
-    if (status != IJ_OK) return status;
+  bool in_model = false;
+  if (ij__ckpt_is_gguf(folder)) {
+    ij_status status = open_model(out, folder, &in_model, err);
+    if (in_model || !ij__tok_present(folder)) return status;
   }
-  ij_status status = open_file(out, inside ? inside : path, err);
+  ij_status status = find_in_folder(folder, &inside, err);
+  if (status == IJ_OK) status = open_file(out, inside, err);
   ij__free(inside);
   return status;
+}
+
+ij_status ij__tok_open(ij_tok **out, const char *path, ij_err *err) {
+  bool in_model;
+  *out = NULL;
+  if (ij__os_is_dir(path)) return open_folder(out, path, err);
+  return ij__ckpt_is_gguf(path) ? open_model(out, path, &in_model, err) : open_file(out, path, err);
 }
 
 void ij__tok_close(ij_tok **t) {

@@ -9,10 +9,17 @@
 #include "core/status.h"
 
 typedef struct ij_tok ij_tok;
+struct ij_gguf;
 
-/* path: a tokenizer.json, a .tiktoken / tokenizer.model rank file, or a folder that holds one of
- * tokenizer.json, tiktoken/tokenizer.model, tokenizer.model, *.tiktoken (looked for in this order). */
+/* path: a tokenizer.json, a .tiktoken / tokenizer.model rank file, a GGUF model, or a folder that holds one GGUF model with a tokenizer
+ * (when it is no safetensors checkpoint) or one of tokenizer.json, tiktoken/tokenizer.model, tokenizer.model, *.tiktoken (looked for in
+ * this order). */
 ij_status ij__tok_open(ij_tok **out, const char *path, ij_err *err);
+
+/* The tokenizer in the keys of a GGUF file, which may be closed afterwards. */
+ij_status ij__tok_open_gguf(ij_tok **out, const struct ij_gguf *g, ij_err *err);
+bool ij__tok_in_gguf(const struct ij_gguf *g); /* whether there are such keys */
+
 void ij__tok_close(ij_tok **t);
 
 /* True when a folder holds a tokenizer file, so that ij__tok_open on it is worth trying. */

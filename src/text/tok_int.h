@@ -2,7 +2,7 @@
  *
  * Two hash tables do the work. The token table answers "is this piece one token?"; up to 8 bytes its key is the bytes themselves, so
  * that the usual question costs one memory access. The pair table answers "what do these two neighbours become, and how early?";
- * both readers reduce their file to it, so that encoding knows nothing about files.
+ * all readers reduce their file to it, so that encoding knows nothing about files.
  */
 #ifndef IJ_TEXT_TOK_INT_H
 #define IJ_TEXT_TOK_INT_H
@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "io/gguf.h"
 #include "text/tok.h"
 
 #define IJ_TOK_NONE UINT32_MAX
@@ -141,6 +142,40 @@ ij_status ij__tok_set_pairs(ij_tok *t, const ij_tok_pair *list, size_t n, const 
 /* Every pair whose bytes together are a token, in the order of the ids: the meaning of a rank file. */
 ij_status ij__tok_pairs_from_ranks(ij_tok *t, const char *where, ij_err *err);
 
+/* Byte-level spelling: each byte of a token as one printable character. */
+#define IJ_TOK_NOT_A_BYTE 256
+typedef struct ij_tok_spelling {
+  uint16_t byte_of[0x144]; /* code point -> byte, or IJ_TOK_NOT_A_BYTE */
+} ij_tok_spelling;
+
+void ij__tok_spelling_init(ij_tok_spelling *s);
+
+/* Spelled bytes -> bytes, at most n; the length, or -1 when a character stands for no byte. Any text is accepted. */
+int64_t ij__tok_unspell(const ij_tok_spelling *s, const char *text, size_t n, unsigned char *out);
+
+typedef struct ij_tok_merge {
+  const char *left, *right; /* spelled */
+  size_t n_left, n_right;
+} ij_tok_merge;
+
+/* "left right" taken apart; false without a space. */
+bool ij__tok_merge_halves(const char *text, size_t n, ij_tok_merge *out);
+
+/* n merges, the first to be merged first, each from a call of `next`; false is an error, with `expected` as its text. */
+typedef struct ij_tok_merges {
+  size_t n;
+  bool (*next)(void *user, ij_tok_merge *out);
+  void *user;
+  const char *field, *expected;
+} ij_tok_merges;
+
+/* Makes the pair table of them, once ij__tok_index has been called. scratch: room for as many bytes as all merges have. */
+ij_status ij__tok_read_merges(ij_tok *t, const ij_tok_merges *m, const ij_tok_spelling *spelling, unsigned char *scratch, const char *where,
+                              ij_err *err);
+
+/* Without `ignore_merges` a token counts as a whole only when merging builds it; see ij_tok.whole. */
+ij_status ij__tok_whole_by_merging(ij_tok *t, const char *where, ij_err *err);
+
 /* Checks the strings that the family pins to ids, fills what a full vocabulary leaves unnamed, and sorts the names. */
 ij_status ij__tok_finish_specials(ij_tok *t, const char *where, ij_err *err);
 
@@ -149,5 +184,6 @@ ij_status ij__tok_open_bytes(ij_tok **out, const char *bytes, size_t n, const ch
 
 ij_status ij__tok_read_ranks(ij_tok *t, const char *bytes, size_t n, const char *where, ij_err *err);
 ij_status ij__tok_read_json(ij_tok *t, const char *bytes, size_t n, const char *where, ij_err *err);
+ij_status ij__tok_read_gguf(ij_tok *t, const ij_gguf *g, ij_err *err);
 
 #endif

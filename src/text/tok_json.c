@@ -14,12 +14,10 @@ typedef struct json_reader {
   ij_tok *t;
   const char *path;
   const ij_json_value *root, *model;
-  uint16_t byte_of[0x144]; /* spelled code point -> byte, or NOT_A_BYTE */
-  unsigned char *scratch;  /* begins as long as the file: spelled text is at least as long as its bytes */
+  ij_tok_spelling spelling;
+  unsigned char *scratch;  /* as long as the file: spelled text is at least as long as its bytes */
   ij_err *err;
 } json_reader;
-
-enum { NOT_A_BYTE = 256 };
 
 static ij_status unsupported(const json_reader *r, const char *field, const char *expected, const char *found) {
   char where[512];
@@ -133,32 +131,6 @@ static ij_status check_pipeline(const json_reader *r) {
   return status == IJ_OK ? check_model(r) : status;
 }
 
-/* ---------------------------------------------------------------------------------------------------- byte-level spelling */
-
-/* Printable bytes of Latin-1 stand for themselves; the other 68, in order, are U+0100, U+0101, ... */
-static void fill_byte_of(json_reader *r) {
-  for (size_t i = 0; i < IJ_COUNT_OF(r->byte_of); i++) r->byte_of[i] = NOT_A_BYTE;
-  unsigned next = 0x100;
-  for (unsigned b = 0; b < 256; b++) {
-    bool plain = (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
-    r->byte_of[plain ? b : next++] = (uint16_t)b;
-  }
-}
-
-/* Spelled bytes -> bytes; the length, or -1 when a character stands for no byte. The text is valid UTF-8. */
-static int64_t unspell(const json_reader *r, const char *text, size_t n, unsigned char *out) {
-  const unsigned char *p = (const unsigned char *)text, *end = p + n;
-  int64_t n_out = 0;
-  while (p < end) {
-    unsigned c = *p++;
-    if (c >= 0xE0) return -1;
-    if (c >= 0xC0) c = (c & 0x1F) << 6 | (*p++ & 0x3F);
-    if (c >= IJ_COUNT_OF(r->byte_of) || r->byte_of[c] == NOT_A_BYTE) return -1;
-    out[n_out++] = (unsigned char)r->byte_of[c];
-  }
-  return n_out;
-}
-
 /* ----------------------------------------------------------------------------------------------------------------- tokens */
 
 static ij_status read_added_token(const json_reader *r, const ij_json_value *token) {
@@ -210,7 +182,7 @@ static ij_status read_vocabulary(const json_reader *r) {
     int64_t id = 0;
     if (!ij__json_get_int(value, &id)) return malformed(r, "model.vocab", "integers as ids", value);
     if (repeats_added(r->t, id, key, key_len)) continue;
-    int64_t n = unspell(r, key, key_len, r->scratch);
+    int64_t n = ij__tok_unspell(&r->spelling, key, key_len, r->scratch);
     if (n < 0) {
       return ij__fail(r->err, IJ_E_FORMAT, r->path, "token %lld \"%.100s\" is not in byte-level spelling and is no added token",
                       (long long)id, key);
@@ -223,103 +195,37 @@ static ij_status read_vocabulary(const json_reader *r) {
 
 /* ----------------------------------------------------------------------------------------------------------------- merges */
 
+typedef struct merge_iter {
+  const ij_json_value *list;
+  ij_json_iter it;
+} merge_iter;
+
 /* The two sides of a merge: "left right", or ["left", "right"]. No spelled token holds a space. */
-static bool merge_sides(const ij_json_value *v, const char **left, size_t *n_left, const char **right, size_t *n_right) {
-  if (ij__json_get_string(v, left, n_left)) {
-    const char *space = memchr(*left, ' ', *n_left);
-    if (!space) return false;
-    *right = space + 1;
-    *n_right = *n_left - (size_t)(space + 1 - *left);
-    *n_left = (size_t)(space - *left);
-    return true;
-  }
+static bool next_merge(void *user, ij_tok_merge *out) {
+  merge_iter *m = user;
+  const char *key, *text;
+  size_t key_len, n;
+  const ij_json_value *v = NULL, *a = NULL, *b = NULL;
+  if (!ij__json_next(m->list, &m->it, &key, &key_len, &v)) return false;
+  if (ij__json_get_string(v, &text, &n)) return ij__tok_merge_halves(text, n, out);
   if (ij__json_size(v) != 2) return false;
   ij_json_iter it = {0};
-  const char *key;
-  size_t key_len;
-  const ij_json_value *a = NULL, *b = NULL;
-  return ij__json_next(v, &it, &key, &key_len, &a) && ij__json_next(v, &it, &key, &key_len, &b) && ij__json_get_string(a, left, n_left) &&
-         ij__json_get_string(b, right, n_right);
-}
-
-static ij_status fail_merge(const json_reader *r, size_t index, const char *what) {
-  char where[512];
-  snprintf(where, sizeof where, "%.400s: model.merges[%zu]", r->path, index);
-  return ij__fail(r->err, IJ_E_FORMAT, where, "%s", what);
-}
-
-/* A merge whose bytes are known and whose ids are not yet. Looking up ids waits for memory: it is done some merges later, after the
- * slots have been asked for. */
-typedef struct pending_merge {
-  const unsigned char *bytes; /* left, then right */
-  size_t n_left, n_right;
-  uint64_t left, right, both; /* their keys in the token table */
-} pending_merge;
-
-enum { PENDING = 16 };
-
-static ij_status parse_merge(json_reader *r, const ij_json_value *v, size_t index, pending_merge *out) {
-  const char *left, *right;
-  size_t n_left, n_right;
-  if (!merge_sides(v, &left, &n_left, &right, &n_right)) return fail_merge(r, index, "expected \"left right\" or [\"left\", \"right\"]");
-  int64_t a = unspell(r, left, n_left, r->scratch);
-  int64_t b = a <= 0 ? -1 : unspell(r, right, n_right, r->scratch + a);
-  if (b <= 0) return fail_merge(r, index, "a side is empty or not in byte-level spelling");
-  const ij_tok *t = r->t;
-  const unsigned char *p = r->scratch;
-  size_t na = (size_t)a, nb = (size_t)b;
-  *out = (pending_merge){p, na, nb, ij__tok_key(p, na), ij__tok_key(p + na, nb), ij__tok_key(p, na + nb)};
-  __builtin_prefetch(&t->slots[ij__tok_slot_home(t, out->left, na)]);
-  __builtin_prefetch(&t->slots[ij__tok_slot_home(t, out->right, nb)]);
-  __builtin_prefetch(&t->slots[ij__tok_slot_home(t, out->both, na + nb)]);
-  r->scratch += a + b; /* all merges together are shorter than the file */
-  return IJ_OK;
-}
-
-static ij_status resolve_merge(const json_reader *r, const pending_merge *m, size_t index, ij_tok_pair *out) {
-  const ij_tok *t = r->t;
-  uint32_t left = ij__tok_find_keyed(t, m->bytes, m->n_left, m->left);
-  uint32_t right = ij__tok_find_keyed(t, m->bytes + m->n_left, m->n_right, m->right);
-  uint32_t id = ij__tok_find_keyed(t, m->bytes, m->n_left + m->n_right, m->both);
-  if (left == IJ_TOK_NONE || right == IJ_TOK_NONE) return fail_merge(r, index, "a side is not in the vocabulary");
-  if (id == IJ_TOK_NONE) return fail_merge(r, index, "the merged token is not in the vocabulary");
-  *out = (ij_tok_pair){left, right, (uint32_t)index, id};
-  return IJ_OK;
-}
-
-static ij_status list_merges(json_reader *r, const ij_json_value *merges, ij_tok_pair *list, size_t n) {
-  pending_merge pending[PENDING];
-  ij_json_iter it = {0};
-  const char *key;
-  size_t key_len;
-  const ij_json_value *merge;
-  ij_status status = IJ_OK;
-  for (size_t i = 0; status == IJ_OK && i < n + PENDING; i++) {
-    if (i >= PENDING && i - PENDING < n) status = resolve_merge(r, &pending[i % PENDING], i - PENDING, &list[i - PENDING]);
-    if (status != IJ_OK || i >= n || !ij__json_next(merges, &it, &key, &key_len, &merge)) continue;
-    status = parse_merge(r, merge, i, &pending[i % PENDING]);
-  }
-  return status;
+  return ij__json_next(v, &it, &key, &key_len, &a) && ij__json_next(v, &it, &key, &key_len, &b) &&
+         ij__json_get_string(a, &out->left, &out->n_left) && ij__json_get_string(b, &out->right, &out->n_right);
 }
 
 static ij_status read_merges(json_reader *r) {
   const ij_json_value *merges = ij__json_member(r->model, "merges");
   if (ij__json_type_of(merges) != IJ_JSON_ARRAY) return malformed(r, "model.merges", "an array", merges);
-  size_t n = ij__json_size(merges);
-  ij_tok_pair *list = ij__alloc_array(n, sizeof *list);
-  if (!list) return ij__fail_nomem(r->err, "the list of merges", n * sizeof *list);
-  ij_status status = list_merges(r, merges, list, n);
-  if (status == IJ_OK) status = ij__tok_set_pairs(r->t, list, n, r->path, r->err);
-  ij__free(list);
-  return status;
+  merge_iter it = {.list = merges};
+  ij_tok_merges m = {ij__json_size(merges), next_merge, &it, "model.merges", "expected \"left right\" or [\"left\", \"right\"]"};
+  return ij__tok_read_merges(r->t, &m, &r->spelling, r->scratch, r->path, r->err); /* all merges together are shorter than the file */
 }
 
-/* Without `ignore_merges` a token counts as a whole only when merging builds it; see ij_tok.whole. */
 static ij_status read_ignore_merges(const json_reader *r) {
   bool ignore = false;
   if (ij__json_get_bool(ij__json_member(r->model, "ignore_merges"), &ignore) && ignore) return IJ_OK;
-  r->t->whole = ij__alloc_zero(r->t->n_ids, sizeof *r->t->whole);
-  return r->t->whole ? IJ_OK : ij__fail_nomem(r->err, r->path, r->t->n_ids);
+  return ij__tok_whole_by_merging(r->t, r->path, r->err);
 }
 
 ij_status ij__tok_read_json(ij_tok *t, const char *bytes, size_t n, const char *where, ij_err *err) {
@@ -328,15 +234,15 @@ ij_status ij__tok_read_json(ij_tok *t, const char *bytes, size_t n, const char *
   if (status != IJ_OK) return status;
   json_reader r = {.t = t, .path = where, .root = ij__json_root(doc), .err = err};
   r.model = ij__json_member(r.root, "model");
-  unsigned char *scratch = r.scratch = ij__alloc(n);
-  fill_byte_of(&r);
-  status = scratch ? check_pipeline(&r) : ij__fail_nomem(err, where, n);
+  r.scratch = ij__alloc(n);
+  ij__tok_spelling_init(&r.spelling);
+  status = r.scratch ? check_pipeline(&r) : ij__fail_nomem(err, where, n);
   if (status == IJ_OK) status = read_added_tokens(&r);
   if (status == IJ_OK) status = read_vocabulary(&r);
   if (status == IJ_OK) status = ij__tok_index(t, where, err);
   if (status == IJ_OK) status = read_merges(&r);
   if (status == IJ_OK) status = read_ignore_merges(&r);
-  ij__free(scratch);
+  ij__free(r.scratch);
   ij__json_free(&doc);
   return status;
 }

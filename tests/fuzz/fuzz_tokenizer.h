@@ -1,4 +1,4 @@
-/* fuzz_tokenizer.h: what both tokenizer targets do with their input.
+/* fuzz_tokenizer.h: what the tokenizer targets do with their input.
  *
  * The input is the file; when it is a vocabulary after all, its own bytes are encoded with it, and must come back.
  */

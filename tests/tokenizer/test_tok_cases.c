@@ -1,16 +1,22 @@
 /* test_tok_cases.c: the recorded encode and decode cases, against the real vocabulary. test_tok_cases RANKS [TOKENIZER_JSON]
  *
- * Leaves with 77 (skipped) when the ranks are not there: scripts/fetch-vocab.sh fetches them. When the same vocabulary is there as a
- * tokenizer.json too (scripts/make_tokenizer_json.py), both must give the same ids.
+ * Leaves with 77 (skipped) when the ranks are not there: scripts/fetch-vocab.sh fetches them. The same vocabulary as keys of a GGUF file,
+ * which is made here, and as a tokenizer.json, when there is one (scripts/make_tokenizer_json.py), must give the same ids.
  */
 #include "core/alloc.h"
+#include "core/map.h"
 #include "core/os.h"
+#include "core/str.h"
+#include "io/gguf.h"
 #include "io/json.h"
 #include "test.h"
 #include "text/split.h"
 #include "text/tok.h"
+#include "unit/gguf_writer.h"
 
-static ij_tok *tok, *tok_json; /* the second NULL when there is no such file */
+static ij_tok *tok;      /* from the ranks */
+static ij_tok *forms[2]; /* the same from GGUF, from JSON; NULL when there is no such file */
+static const char *const form_names[] = {"GGUF", "tokenizer.json"};
 static const ij_json_value *cases;
 
 static const char *string_of(const ij_json_value *v, size_t *n) {
@@ -187,23 +193,114 @@ static void random_text_comes_back(void) {
       n_back += len;
     }
     if (n_back != n || memcmp(text, back, n) != 0) TEST_FAIL("seed %llu: the bytes do not come back", (unsigned long long)before);
-    if (!tok_json) continue;
-    CHECK(ij__tok_encode(tok_json, text, n, false, other, CAP, &n_other, NULL) == IJ_OK);
-    bool same = n_ids == n_other && memcmp(ids, other, n_ids * sizeof *ids) == 0;
-    if (!same) TEST_FAIL("seed %llu: ranks and tokenizer.json give different ids", (unsigned long long)before);
+    for (size_t f = 0; f < IJ_COUNT_OF(forms); f++) {
+      if (!forms[f]) continue;
+      CHECK(ij__tok_encode(forms[f], text, n, false, other, CAP, &n_other, NULL) == IJ_OK);
+      bool same = n_ids == n_other && memcmp(ids, other, n_ids * sizeof *ids) == 0;
+      if (!same) TEST_FAIL("seed %llu: ranks and %s give different ids", (unsigned long long)before, form_names[f]);
+    }
+  }
+}
+
+static void check_same_tokens(const ij_tok *form) {
+  CHECK_INT(ij__tok_size(form), ij__tok_size(tok));
+  for (int32_t id = 0; id < ij__tok_size(tok); id++) {
+    const char *a = NULL, *b = NULL;
+    size_t n_a = 0, n_b = 0;
+    CHECK(ij__tok_bytes(tok, id, true, &a, &n_a) && ij__tok_bytes(form, id, true, &b, &n_b));
+    CHECK(n_a == n_b && memcmp(a, b, n_a) == 0);
+    CHECK(ij__tok_is_special(tok, id) == ij__tok_is_special(form, id));
   }
 }
 
 static void forms_have_the_same_tokens(void) {
-  if (!tok_json) return;
-  CHECK_INT(ij__tok_size(tok_json), ij__tok_size(tok));
-  for (int32_t id = 0; id < ij__tok_size(tok); id++) {
-    const char *a = NULL, *b = NULL;
-    size_t n_a = 0, n_b = 0;
-    CHECK(ij__tok_bytes(tok, id, true, &a, &n_a) && ij__tok_bytes(tok_json, id, true, &b, &n_b));
-    CHECK(n_a == n_b && memcmp(a, b, n_a) == 0);
-    CHECK(ij__tok_is_special(tok, id) == ij__tok_is_special(tok_json, id));
+  for (size_t f = 0; f < IJ_COUNT_OF(forms); f++) {
+    if (forms[f]) check_same_tokens(forms[f]);
   }
+}
+
+/* ------------------------------------------------------------------------------------------------- the vocabulary as GGUF */
+
+enum { N_ORDINARY = 199998, N_NAMED = 200058, N_ROWS = 201024 };
+
+/* All tokens, the names of the specials, and fillers for the rows beyond. */
+static void put_tokens(gw_file *f) {
+  ij_buf text = {0};
+  gw_array(f, "tokenizer.ggml.tokens", IJ_GGUF_STRING, N_ROWS);
+  for (int32_t id = 0; id < N_ROWS; id++) {
+    const char *bytes = "";
+    size_t n = 0;
+    text.len = 0;
+    if (id < N_NAMED) CHECK(ij__tok_bytes(tok, id, true, &bytes, &n));
+    if (id < N_ORDINARY) gw_spell(&text, bytes, n);
+    else if (id < N_NAMED) ij__buf_append(&text, bytes, n);
+    else ij__buf_printf(&text, "[PAD%d]", id);
+    gw_text(&f->values, text.data, text.len);
+  }
+  gw_array(f, "tokenizer.ggml.token_type", IJ_GGUF_I32, N_ROWS);
+  for (int32_t id = 0; id < N_ROWS; id++) gw_number(&f->values, id < N_ORDINARY ? 1 : id < N_NAMED ? 3 : 5, 4);
+  ij__buf_free(&text);
+}
+
+/* Every split of a token into two tokens, in the order of the tokens, as the usual conversion of ranks lists them. */
+static void put_merges(gw_file *f) {
+  ij_map ids = {0};
+  ij_buf list = {0}, text = {0};
+  uint64_t count = 0;
+  const char *p;
+  size_t n;
+  CHECK(ij__map_reserve(&ids, N_ORDINARY));
+  for (int32_t id = 0; id < N_ORDINARY; id++) CHECK(ij__tok_bytes(tok, id, false, &p, &n) && ij__map_add(&ids, p, n, id) == 1);
+  for (int32_t id = 0; id < N_ORDINARY && ij__tok_bytes(tok, id, false, &p, &n); id++) {
+    for (size_t i = 1; i < n; i++) {
+      if (ij__map_find(&ids, p, i) < 0 || ij__map_find(&ids, p + i, n - i) < 0) continue;
+      text.len = 0;
+      gw_spell(&text, p, i);
+      ij__buf_append(&text, " ", 1);
+      gw_spell(&text, p + i, n - i);
+      gw_text(&list, text.data, text.len);
+      count++;
+    }
+  }
+  CHECK_INT(count, 446189);
+  gw_array(f, "tokenizer.ggml.merges", IJ_GGUF_STRING, count);
+  ij__buf_append(&f->values, list.data, list.len);
+  ij__buf_free(&list);
+  ij__buf_free(&text);
+  ij__map_free(&ids);
+}
+
+/* The file is gone when the tokenizer is used: it must have kept what it needs. */
+static ij_tok *make_from_gguf(void) {
+  gw_file f = gw_new();
+  ij_gguf g;
+  ij_err err;
+  ij_tok *t = NULL;
+  gw_string(&f, "tokenizer.ggml.model", "gpt2");
+  gw_string(&f, "tokenizer.ggml.pre", "inkling");
+  put_tokens(&f);
+  put_merges(&f);
+  gw_int(&f, "tokenizer.ggml.eos_token_id", IJ_GGUF_U32, 200006);
+  gw_int(&f, "tokenizer.ggml.add_bos_token", IJ_GGUF_BOOL, 0);
+  ij_buf b = gw_finish(&f);
+  double start = ij__os_seconds();
+  CHECK_OK(ij__gguf_parse(&g, b.data, b.len, "made.gguf", &err), err);
+  double parsed = ij__os_seconds();
+  CHECK_OK(ij__tok_open_gguf(&t, &g, &err), err);
+  printf("GGUF of %zu bytes: parsed in %.0f ms, tokenizer in %.0f ms\n", b.len, 1e3 * (parsed - start), 1e3 * (ij__os_seconds() - parsed));
+  ij__gguf_free(&g);
+  ij__buf_free(&b);
+  return t;
+}
+
+static void encode_cases_of_all_forms(void) {
+  ij_tok *from_ranks = tok;
+  encode_cases();
+  for (size_t f = 0; f < IJ_COUNT_OF(forms); f++) {
+    if (forms[f]) tok = forms[f];
+    if (forms[f]) encode_cases();
+  }
+  tok = from_ranks;
 }
 
 int main(int argc, char **argv) {
@@ -222,18 +319,19 @@ int main(int argc, char **argv) {
     return 1;
   }
   cases = ij__json_root(doc);
-  if (argc > 2 && ij__os_is_file(argv[2]) && ij__tok_open(&tok_json, argv[2], &err) != IJ_OK) {
+  forms[0] = make_from_gguf();
+  if (argc > 2 && ij__os_is_file(argv[2]) && ij__tok_open(&forms[1], argv[2], &err) != IJ_OK) {
     printf("%s: %s\n", err.where, err.message);
     return 1;
   }
-  RUN(encode_cases);
+  RUN(encode_cases_of_all_forms);
   RUN(decode_cases);
   RUN(special_ids);
   RUN(every_token_is_whole);
   RUN(random_text_comes_back);
   RUN(forms_have_the_same_tokens);
   ij__tok_close(&tok);
-  ij__tok_close(&tok_json);
+  for (size_t f = 0; f < IJ_COUNT_OF(forms); f++) ij__tok_close(&forms[f]);
   ij__json_free(&doc);
   ij__free(bytes);
   return test_report();

@@ -3,9 +3,12 @@
 #ifndef IJ_TEST_GGUF_WRITER_H
 #define IJ_TEST_GGUF_WRITER_H
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "core/str.h"
 #include "io/gguf.h"
-#include "test.h"
 
 typedef struct gw_file {
   uint32_t version;
@@ -69,6 +72,16 @@ static inline void gw_tensor_at(gw_file *f, const char *name, uint32_t type, int
 static inline void gw_tensor(gw_file *f, const char *name, uint32_t type, int n_dims, const uint64_t *ne, uint64_t n_bytes) {
   gw_tensor_at(f, name, type, n_dims, ne, f->data_bytes);
   f->data_bytes += ij__align_up((size_t)n_bytes, f->alignment);
+}
+
+/* Byte-level spelling of a token: printable bytes of Latin-1 as they are, the other 68 from U+0100 on. */
+static inline void gw_spell(ij_buf *b, const char *s, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    unsigned c = (unsigned char)s[i];
+    unsigned spelled = c <= 0x20 ? 0x100 + c : c >= 0x7F && c <= 0xA0 ? 0x121 + (c - 0x7F) : c == 0xAD ? 0x143 : c;
+    if (spelled < 0x80) ij__buf_append(b, &(char){(char)spelled}, 1);
+    else ij__buf_append(b, (char[]){(char)(0xC0 | spelled >> 6), (char)(0x80 | (spelled & 63))}, 2);
+  }
 }
 
 #define GW_NE(...) (int)(sizeof((uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)), (const uint64_t[]){__VA_ARGS__}

@@ -1,12 +1,12 @@
 /* test_gguf.c: the GGUF reader on bytes in memory, one case per rule of the format, then GGUF checkpoints on disk (a file, parts, a
- * folder),
- * and both under an allocator that fails at every point in turn. */
+ * folder), and both under an allocator that fails at every point in turn. */
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
 #include "io/ckpt.h"
+#include "test.h"
 #include "unit/gguf_writer.h"
 
 static ij_err err;
