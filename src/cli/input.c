@@ -14,7 +14,7 @@
 int model_path(const cli_args *args, const char **path) {
   *path = args->v[OPT_MODEL].text;
   if (*path) return CLI_EXIT_OK;
-  return say_misuse(args, "no model is given: pass -m PATH with a checkpoint folder or a .safetensors file");
+  return say_misuse(args, "no model is given: pass -m PATH with a checkpoint folder, a .safetensors file or a .gguf file");
 }
 
 ij_kv_type kv_type(const cli_args *args) { return (ij_kv_type)args->v[OPT_KV].i; }
@@ -48,7 +48,8 @@ int open_tokenizer(const cli_args *args, ij_tokenizer **out) {
   const char *path = args->v[OPT_TOKENIZER].text, *model = args->v[OPT_MODEL].text;
   if (path && model) return say_misuse(args, "-m and --tokenizer both name a tokenizer: give one of them");
   if (!path && !model) {
-    return say_misuse(args, "no tokenizer is given: pass -m PATH or --tokenizer PATH (tokenizer.json, a tiktoken rank file, or a folder)");
+    return say_misuse(args, "no tokenizer is given: pass -m PATH or --tokenizer PATH (tokenizer.json, a tiktoken rank file, a .gguf file, or "
+                      "a folder)");
   }
   char *folder = NULL;
   if (!path && !ij__os_is_dir(model) && ij__str_ends_with(model, ".safetensors")) {

@@ -22,11 +22,11 @@ static const char *const level_words[] = {
 
 const cli_option cli_options[] = {
     {.id = OPT_MODEL, .commands = MODEL_COMMANDS, .letter = 'm', .name = "model", .type = CLI_PATH, .arg = "PATH", .group = "Model",
-     .help = "checkpoint: a folder with config.json and *.safetensors, or one .safetensors file"},
+     .help = "checkpoint: a folder, a .safetensors file, or a .gguf file (any part of a split one)"},
     {.id = OPT_MODEL, .commands = BIT(TOKENIZE) | BIT(DETOKENIZE), .letter = 'm', .name = "model", .type = CLI_PATH, .arg = "PATH",
      .group = "Model", .help = "use the tokenizer that lies with this checkpoint"},
     {.id = OPT_TOKENIZER, .commands = BIT(RUN) | BIT(LOGITS) | BIT(TOKENIZE) | BIT(DETOKENIZE), .name = "tokenizer", .type = CLI_PATH,
-     .arg = "PATH", .group = "Model", .help = "tokenizer.json, a tiktoken rank file, or a folder that holds one",
+     .arg = "PATH", .group = "Model", .help = "tokenizer.json, a tiktoken rank file, a .gguf file, or a folder that holds one",
      .default_note = "the one that lies with the checkpoint"},
     {.id = OPT_THREADS, .commands = MODEL_COMMANDS, .name = "threads", .type = CLI_INT, .arg = "N", .min = 1, .max = 1024,
      .default_note = "one per processor", .group = "Model", .help = "threads to compute with; the result does not depend on it"},

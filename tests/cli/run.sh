@@ -29,7 +29,7 @@ printf '#!/bin/sh\nexec %s "%s" "$@"\n' "${INKJET_EMULATOR-}" "$program" > "$wor
 chmod +x "$work/bin/inkjet.$$"
 mv "$work/bin/inkjet.$$" "$work/bin/inkjet"
 
-export PATH="$work/bin:$PATH" MODEL="$work/model" RANKS="$work/ranks.tiktoken"
+export PATH="$work/bin:$PATH" MODEL="$work/model" RANKS="$work/ranks.tiktoken" FIXTURES="$here/../fixtures"
 
 # 256 single bytes and a few merges: enough for every text, small enough to make on the spot.
 make_ranks() {
