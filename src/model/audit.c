@@ -71,8 +71,9 @@ static void report_shape(const auditor *a, const ij_source *s) {
   a->audit->n_shape++;
   expected_shape(a, want_text, sizeof want_text, s);
   found_shape(got_text, sizeof got_text, s->main);
-  const char *packed = s->form == IJ_FORM_PLAIN ? "" : " packed in ", *type = s->form == IJ_FORM_PLAIN ? "" : ij__dtype_name(s->main->dtype);
-  ij__findings_add(&a->audit->findings, "%s: expected %s, found %s%s%s", s->name, want_text, got_text, packed, type);
+  bool plain = s->form == IJ_FORM_PLAIN;
+  ij__findings_add(&a->audit->findings, "%s: expected %s, found %s%s%s", s->name, want_text, got_text, plain ? "" : " packed in ",
+                   plain ? "" : ij__dtype_name(s->main->dtype));
 }
 
 /* Vectors, convolutions, banks, scalars, factors: float, and of a fixed shape. */
@@ -131,10 +132,11 @@ static void report_missing(const auditor *a, const ij_name_row *row) {
   ij_source none = {.row = row};
   ij__name_of(none.name, a->names->layout, row, a->layer, IJ_SIDE_MAIN);
   expected_shape(a, want_text, sizeof want_text, &none);
-  bool lost = a->names->layout == ij__layout(IJ_LAYOUT_MLX_VLM) && (row->id == IJ_T_ROUTER_BIAS || row->id == IJ_T_ROUTER_SCALE);
+  static const char lost[] = " (mlx-vlm up to 0.6.8 loses the bias and scale of the router when it converts: convert again with a newer one)";
+  bool router = row->id == IJ_T_ROUTER_BIAS || row->id == IJ_T_ROUTER_SCALE;
   a->audit->n_missing++;
   ij__findings_add(&a->audit->findings, "%s is missing, expected %s%s", none.name, want_text,
-                   lost ? " (mlx-vlm up to 0.6.8 loses the bias and scale of the router when it converts: convert again with a newer one)" : "");
+                   router && a->names->layout == ij__layout(IJ_LAYOUT_MLX_VLM) ? lost : "");
 }
 
 static void audit_slot(const auditor *a, ij_tensor_id id) {
@@ -149,7 +151,8 @@ static void audit_slot(const auditor *a, ij_tensor_id id) {
   if (slot.factor.row) audit_small(a, &slot.factor);
   if (slot.surplus[0]) {
     a->audit->n_unknown++;
-    ij__findings_add(&a->audit->findings, "%s and %s fill the same place: only one of them may be there", slot.source[0].name, slot.surplus);
+    ij__findings_add(&a->audit->findings, "%s and %s fill the same place: only one of them may be there", slot.source[0].name,
+                     slot.surplus);
   } else if (!full) {
     report_missing(a, slot.lacking);
   }
@@ -188,8 +191,8 @@ static void audit_name(const auditor *a, const char *name) {
   }
   ij__name_parse(layout, NULL, name, &layer, &side);
   if (layer >= a->c->n_layer)
-    ij__findings_add(&a->audit->findings, "%s is not expected: %s is %d", name, ij__ckpt_gguf(a->names->ckpt) ? "inkling.block_count" : "num_hidden_layers",
-                     a->c->n_layer);
+    ij__findings_add(&a->audit->findings, "%s is not expected: %s is %d", name,
+                     ij__ckpt_gguf(a->names->ckpt) ? "inkling.block_count" : "num_hidden_layers", a->c->n_layer);
   else if (layer < 0)
     ij__findings_add(&a->audit->findings, "%s is not expected: tie_word_embeddings is true", name);
   else

@@ -54,7 +54,8 @@ static bool read_int(meta *m, const char *key, bool required, int64_t lo, int64_
     *out = found;
     return true;
   }
-  MALFORMED(m, PREFIX "%s: expected an integer from %lld to %lld, found %s", key, (long long)lo, (long long)hi, describe(m, v, text, sizeof text));
+  MALFORMED(m, PREFIX "%s: expected an integer from %lld to %lld, found %s", key, (long long)lo, (long long)hi,
+            describe(m, v, text, sizeof text));
   return false;
 }
 
@@ -152,7 +153,8 @@ static void read_attention(meta *m) {
   }
   int n_head = int_of(m, "attention.head_count", true, 1, 4096), d = int_of(m, "attention.key_length", true, 1, 4096);
   int value_d = int_of(m, "attention.value_length", false, 1, 4096);
-  if (d && value_d && value_d != d) MALFORMED(m, PREFIX "attention.value_length is %d, but " PREFIX "attention.key_length is %d", value_d, d);
+  if (d && value_d && value_d != d)
+    MALFORMED(m, PREFIX "attention.value_length is %d, but " PREFIX "attention.key_length is %d", value_d, d);
   for (int kind = 0; kind < 2; kind++) {
     c->attn[kind].n_head = n_head;
     c->attn[kind].head_dim = d;

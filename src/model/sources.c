@@ -144,7 +144,8 @@ static bool string_is(const ij_json_value *v, const char *want) {
 }
 
 /* The shapes say bits, group and mode; a dictionary that says otherwise is a contradiction, not a preference. */
-static bool dictionary_agrees(const ij_names *n, const char *module, int64_t bits, int64_t group, const char *mode, char *why, size_t size) {
+static bool dictionary_agrees(const ij_names *n, const char *module, int64_t bits, int64_t group, const char *mode, char *why,
+                              size_t size) {
   if (!n->quant) return true;
   const ij_json_value *e = entry_of(n, module), *mode_value = ij__json_member(e, "mode");
   const struct {
@@ -163,8 +164,8 @@ static bool dictionary_agrees(const ij_names *n, const char *module, int64_t bit
     if (ij__json_type_of(v) == IJ_JSON_NONE || ij__json_type_of(v) == IJ_JSON_NULL) continue;
     if (ij__json_get_int(v, &said) && said == rules[i].have) continue;
     if (ij__json_get_int(v, &said))
-      snprintf(why, size, "%s%s%s.%s of the config is %lld, but the shapes of the weight and its scales make it %lld", n->quant_key, dot, at,
-               rules[i].key, (long long)said, (long long)rules[i].have);
+      snprintf(why, size, "%s%s%s.%s of the config is %lld, but the shapes of the weight and its scales make it %lld", n->quant_key, dot,
+               at, rules[i].key, (long long)said, (long long)rules[i].have);
     else
       snprintf(why, size, "%s%s%s.%s of the config: expected an integer, found %s", n->quant_key, dot, at, rules[i].key,
                ij__json_type_name(ij__json_type_of(v)));
@@ -249,8 +250,8 @@ static bool mlx_matrix(ij_matrix *m, const ij_names *n, const ij_source *s, int6
   if (biases) {
     m->dtype = affine_of(bits);
     if (m->dtype == IJ_DTYPE_COUNT || (group != 32 && group != 64 && group != 128)) {
-      snprintf(why, size, "its shapes make it %lld bits in groups of %lld; affine weights have 2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128",
-               (long long)bits, (long long)group);
+      snprintf(why, size, "its shapes make it %lld bits in groups of %lld; affine weights have 2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 "
+               "or 128", (long long)bits, (long long)group);
       return false;
     }
     if (!dictionary_agrees(n, module, bits, group, "affine", why, size)) return false;
@@ -296,7 +297,8 @@ static bool nvfp4_matrix(ij_matrix *m, const ij_source *s, int64_t cols, int64_t
   ij_side scale_side = packed ? IJ_SIDE_CT_SCALE : IJ_SIDE_NV_SCALE, factor_side = packed ? IJ_SIDE_CT_GLOBAL : IJ_SIDE_NV_SCALE2;
   const ij_tensor_view *scale = s->side[scale_side], *factor = s->side[factor_side];
   if (!scale || !factor) {
-    snprintf(why, size, "%s is missing beside it", packed ? (scale ? ".weight_global_scale" : ".weight_scale") : scale ? ".scale2" : ".scale");
+    static const char *const suffixes[2][2] = {{".scale", ".scale2"}, {".weight_scale", ".weight_global_scale"}};
+    snprintf(why, size, "%s is missing beside it", suffixes[packed][scale != NULL]);
     return false;
   }
   if (!type_is(s->main, IJ_DTYPE_U8, IJ_DTYPE_U8, "U8, because NVFP4 scales stand beside it", why, size)) return false;
@@ -376,7 +378,8 @@ ij_weight ij__matrix_view(const ij_matrix *m, int64_t first, int64_t step, int64
 static ij_status check_group(const ij_json_value *root, const char *path, ij_err *err) {
   const ij_json_value *inner = ij__json_member(root, "quantization"), *v = ij__json_member(inner ? inner : root, "group_size");
   int64_t group;
-  if (ij__json_type_of(v) == IJ_JSON_NONE || ij__json_type_of(v) == IJ_JSON_NULL || (ij__json_get_int(v, &group) && group == 16)) return IJ_OK;
+  if (ij__json_type_of(v) == IJ_JSON_NONE || ij__json_type_of(v) == IJ_JSON_NULL) return IJ_OK;
+  if (ij__json_get_int(v, &group) && group == 16) return IJ_OK;
   if (!ij__json_get_int(v, &group))
     return ij__fail(err, IJ_E_FORMAT, path, "group_size: expected an integer, found %s", ij__json_type_name(ij__json_type_of(v)));
   return ij__fail(err, IJ_E_UNSUPPORTED, path, "group_size: only 16 is supported, found %lld", (long long)group);

@@ -196,7 +196,8 @@ static const float *bind_factors(binder *b, const ij_matrix *m, const ij_source 
 static ij_expert_bank bank_of(binder *b, const resolved *w13, const resolved *w2) {
   int64_t width = b->c->expert_width, hidden = b->c->hidden, rows = w13->slot.n == 2 ? width : 2 * width;
   const ij_matrix *gate = &w13->m[0], *up = &w13->m[w13->slot.n - 1], *down = &w2->m[0];
-  const ij_source *gate_factor = w13->slot.factor.row ? &w13->slot.factor : NULL, *down_factor = w2->slot.factor.row ? &w2->slot.factor : NULL;
+  const ij_source *gate_factor = w13->slot.factor.row ? &w13->slot.factor : NULL;
+  const ij_source *down_factor = w2->slot.factor.row ? &w2->slot.factor : NULL;
   ij_expert_bank bank = {
       .gate = {.first = half_of_w13(w13, false, 0, width), .stride = rows * gate->row_bytes, .side_stride = rows * gate->side_bytes},
       .up = {.first = half_of_w13(w13, true, 0, width), .stride = rows * up->row_bytes, .side_stride = rows * up->side_bytes},
@@ -297,9 +298,9 @@ static ij_weight_class class_of(ij_tensor_id id) {
 
 const char *ij__weight_class_name(ij_weight_class c) {
   static const char *const names[IJ_CLASS_COUNT] = {
-      [IJ_CLASS_EMBED] = "embedding", [IJ_CLASS_UNEMBED] = "unembedding", [IJ_CLASS_ATTENTION] = "attention", [IJ_CLASS_DENSE] = "dense layers",
-      [IJ_CLASS_SHARED] = "shared experts", [IJ_CLASS_ROUTED] = "routed experts", [IJ_CLASS_ROUTER] = "router",
-      [IJ_CLASS_SMALL] = "norms, convolutions, biases"};
+      [IJ_CLASS_EMBED] = "embedding", [IJ_CLASS_UNEMBED] = "unembedding", [IJ_CLASS_ATTENTION] = "attention",
+      [IJ_CLASS_DENSE] = "dense layers", [IJ_CLASS_SHARED] = "shared experts", [IJ_CLASS_ROUTED] = "routed experts",
+      [IJ_CLASS_ROUTER] = "router", [IJ_CLASS_SMALL] = "norms, convolutions, biases"};
   return names[c];
 }
 

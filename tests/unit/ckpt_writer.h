@@ -21,6 +21,7 @@ typedef struct cw_tensor {
   int64_t dims[4];
   int64_t n;
   float *values;
+  unsigned char *raw; /* if not NULL these bytes are written instead: packed weights */
 } cw_tensor;
 
 typedef struct cw_model {
@@ -57,6 +58,7 @@ static inline cw_tensor *cw_add(cw_model *m, ij_dtype dtype, int n_dims, const i
   vsnprintf(t->name, sizeof t->name, fmt, args);
   va_end(args);
   t->dtype = dtype;
+  t->raw = NULL;
   t->n_dims = n_dims;
   t->n = 1;
   for (int i = 0; i < n_dims; i++) t->n *= t->dims[i] = dims[i];
@@ -68,6 +70,7 @@ static inline cw_tensor *cw_add(cw_model *m, ij_dtype dtype, int n_dims, const i
 static inline void cw_remove(cw_model *m, const char *name) {
   cw_tensor *t = cw_find(m, name);
   free(t->values);
+  free(t->raw);
   memmove(t, t + 1, (size_t)(&m->t[--m->n] - t) * sizeof *t);
 }
 
@@ -83,7 +86,10 @@ static inline void cw_reshape(cw_model *m, const char *name, int n_dims, const i
 }
 
 static inline void cw_free(cw_model *m) {
-  for (int i = 0; i < m->n; i++) free(m->t[i].values);
+  for (int i = 0; i < m->n; i++) {
+    free(m->t[i].values);
+    free(m->t[i].raw);
+  }
   m->n = 0;
 }
 
@@ -230,6 +236,10 @@ static inline void cw_write_text(const char *folder, const char *name, const cha
 /* ------------------------------------------------------------------------------------------------------- safetensors */
 
 static inline void cw_put_values(FILE *f, const cw_tensor *t) {
+  if (t->raw) {
+    fwrite(t->raw, 1, (size_t)(t->n * ij__dtype_block_bytes(t->dtype)), f);
+    return;
+  }
   for (int64_t i = 0; i < t->n; i++) {
     uint16_t h;
     if (t->dtype == IJ_DTYPE_F32) {
@@ -272,7 +282,7 @@ static inline void cw_write_tensors(const cw_model *m, const char *folder) {
   fclose(f);
 }
 
-/* A fresh folder for this process; cw_remove_folder takes it away with the two files in it. */
+/* A fresh folder for this process; cw_remove_folder takes it away with the files in it that these tests write. */
 static inline void cw_make_folder(char *folder, size_t size) {
   const char *base = getenv("TMPDIR");
   snprintf(folder, size, "%s/inkjet-test-XXXXXX", base && *base ? base : P_tmpdir);
@@ -283,8 +293,8 @@ static inline void cw_make_folder(char *folder, size_t size) {
 }
 
 static inline void cw_remove_folder(const char *folder) {
-  static const char *const files[] = {"config.json", "model.safetensors"};
-  for (int i = 0; i < 2; i++) {
+  static const char *const files[] = {"config.json", "model.safetensors", "hf_quant_config.json", "model.gguf"};
+  for (int i = 0; i < 4; i++) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", folder, files[i]);
     unlink(path);

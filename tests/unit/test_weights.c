@@ -1,35 +1,15 @@
 /* test_weights.c: every field of ij_weights against the values that were written, in three types; every way a checkpoint can be wrong;
  * failing memory; and the lease contract of the mapped experts. */
-#include "cache/experts.h"
-#include "ckpt_writer.h"
+#include "bind_check.h"
 #include "core/alloc.h"
-#include "model/sources.h"
-#include "model/weights.h"
 
 static char folder[256];
 static cw_model model; /* what was written last */
 
-typedef struct loaded {
-  ij_ckpt *ckpt;
-  ij_config config;
-  ij_weights w;
-} loaded;
+static bc_loaded l;
 
-static loaded l;
-
-static ij_status load(ij_err *err) {
-  memset(&l, 0, sizeof l);
-  memset(err, 0, sizeof *err);
-  ij_status s = ij__ckpt_open(&l.ckpt, folder, err);
-  if (s == IJ_OK) s = ij__config_read(&l.config, l.ckpt, err);
-  if (s == IJ_OK) s = ij__weights_bind(&l.w, &l.config, l.ckpt, err);
-  return s;
-}
-
-static void unload(void) {
-  ij__weights_free(&l.w);
-  ij__ckpt_close(&l.ckpt);
-}
+static ij_status load(ij_err *err) { return bc_load(&l, folder, err); }
+static void unload(void) { bc_unload(&l); }
 
 static void build(ij_dtype dtype) {
   cw_dims s = cw_usual();
@@ -62,125 +42,9 @@ static void expect_good(void) {
 
 /* ------------------------------------------------------------------------------------------------------------- values */
 
-static float at(const ij_weight *w, int64_t row, int64_t col) {
-  const char *p = (const char *)w->data + row * w->row_stride;
-  if (w->dtype == IJ_DTYPE_F32) return ((const float *)(const void *)p)[col];
-  uint16_t h = ((const uint16_t *)(const void *)p)[col];
-  return w->dtype == IJ_DTYPE_F16 ? ij__ref_from_f16(h) : ij__ref_from_bf16(h);
-}
-
-/* Rows of w are rows first, first + step, ... of the tensor as written. */
-static void check_rows(const ij_weight *w, const char *name, int64_t rows, int64_t first, int64_t step) {
-  const cw_tensor *t = cw_find(&model, name);
-  int64_t cols = t->dims[t->n_dims - 1];
-  CHECK_INT(w->rows, rows);
-  CHECK_INT(w->cols, cols);
-  CHECK_INT(w->dtype, t->dtype);
-  int bad = 0;
-  for (int64_t r = 0; r < rows; r++) {
-    for (int64_t c = 0; c < cols; c++) bad += at(w, r, c) != t->values[(first + r * step) * cols + c];
-  }
-  if (bad) TEST_FAIL("%s: %d values differ", name, bad);
-}
-
-static void check_vector(const float *v, const char *name) {
-  const cw_tensor *t = cw_find(&model, name);
-  CHECK((uintptr_t)v % 64 == 0);
-  if (memcmp(v, t->values, (size_t)t->n * sizeof(float)) != 0) TEST_FAIL("%s differs", name);
-}
-
-static void check_conv(const float *v, const char *name) {
-  const cw_tensor *t = cw_find(&model, name);
-  int64_t channels = t->dims[0], taps = t->n / channels;
-  CHECK((uintptr_t)v % 64 == 0);
-  int bad = 0;
-  for (int64_t c = 0; c < channels; c++) {
-    for (int64_t j = 0; j < taps; j++) bad += v[j * channels + c] != t->values[c * taps + j];
-  }
-  if (bad) TEST_FAIL("%s: %d taps differ", name, bad);
-}
-
-static void check_rel(const ij_layer *layer, const char *name) {
-  const cw_tensor *t = cw_find(&model, name);
-  int64_t extent = t->dims[1];
-  CHECK_INT(layer->rel_ld, 2 * IJ_REL_PAD + extent);
-  int bad = 0;
-  for (int64_t j = 0; j < t->dims[0]; j++) {
-    for (int64_t i = 0; i < layer->rel_ld; i++) {
-      int64_t dist = IJ_REL_PAD + extent - 1 - i;
-      bad += layer->rel[j * layer->rel_ld + i] != (dist >= 0 && dist < extent ? t->values[j * extent + dist] : 0);
-    }
-  }
-  if (bad) TEST_FAIL("%s: %d values differ", name, bad);
-}
-
-static const char *named(int layer, const char *rest) {
-  static char buf[4][96];
-  static int turn;
-  char *p = buf[turn++ & 3];
-  snprintf(p, 96, "model.llm.layers.%d.%s", layer, rest);
-  return p;
-}
-
-static void check_mlp(const ij_mlp *m, const char *w13, const char *w2, int64_t index, int64_t width, int64_t hidden) {
-  check_rows(&m->gate, w13, width, index * 2 * width, 2);
-  check_rows(&m->up, w13, width, index * 2 * width + 1, 2);
-  check_rows(&m->down, w2, hidden, index * hidden, 1);
-}
-
-static void check_moe(int i) {
-  const ij_layer *layer = &l.w.layers[i];
-  check_rows(&layer->router, named(i, "mlp.gate.weight"), 6, 0, 1);
-  check_vector(layer->router_bias, named(i, "mlp.gate.bias"));
-  CHECK(layer->global_scale == cw_find(&model, named(i, "mlp.gate.global_scale"))->values[0]);
-  const char *w13 = named(i, "mlp.shared_experts.shared_w13_weight"), *w2 = named(i, "mlp.shared_experts.shared_w2_weight");
-  for (int s = 0; s < 2; s++) check_mlp(&layer->shared[s], w13, w2, s, 8, 8);
-  const int ids[] = {0, 1, 3};
-  ij_expert_lease leases[3];
-  CHECK_INT(ij__experts_acquire(l.w.experts, i, ids, 3, leases), 3);
-  for (int e = 0; e < 3; e++) {
-    ij_mlp m = {leases[e].gate, leases[e].up, leases[e].down};
-    CHECK_INT(leases[e].expert, ids[e]);
-    CHECK_INT(leases[e].layer, i);
-    check_mlp(&m, named(i, "mlp.experts.w13_weight"), named(i, "mlp.experts.w2_weight"), ids[e], 8, 8);
-  }
-  ij__experts_release(l.w.experts, leases, 3);
-}
-
-static void check_layer(int i) {
-  const ij_layer *layer = &l.w.layers[i];
-  int kv = i == 5 ? 4 : 8;
-  CHECK_INT(layer->sliding, i != 5);
-  CHECK_INT(layer->dense, i < 2);
-  CHECK(layer->dims == &l.config.attn[i != 5]);
-  check_vector(layer->attn_norm, named(i, "attn_norm.weight"));
-  check_vector(layer->mlp_norm, named(i, "mlp_norm.weight"));
-  check_vector(layer->q_norm, named(i, "attn.q_norm.weight"));
-  check_vector(layer->k_norm, named(i, "attn.k_norm.weight"));
-  check_rows(&layer->wq, named(i, "attn.wq_du.weight"), 8, 0, 1);
-  check_rows(&layer->wk, named(i, "attn.wk_dv.weight"), kv, 0, 1);
-  check_rows(&layer->wv, named(i, "attn.wv_dv.weight"), kv, 0, 1);
-  check_rows(&layer->wr, named(i, "attn.wr_du.weight"), 4, 0, 1);
-  check_rows(&layer->wo, named(i, "attn.wo_ud.weight"), 8, 0, 1);
-  check_conv(layer->conv[IJ_CONV_K], named(i, "attn.k_sconv.weight"));
-  check_conv(layer->conv[IJ_CONV_V], named(i, "attn.v_sconv.weight"));
-  check_conv(layer->conv[IJ_CONV_ATTN], named(i, "attn_sconv.weight"));
-  check_conv(layer->conv[IJ_CONV_MLP], named(i, "mlp_sconv.weight"));
-  check_rel(layer, named(i, "attn.rel_logits_proj.proj"));
-  if (layer->dense) {
-    check_mlp(&layer->mlp, named(i, "mlp.w13_dn.weight"), named(i, "mlp.w2_md.weight"), 0, 16, 8);
-    CHECK(layer->global_scale == cw_find(&model, named(i, "mlp.global_scale"))->values[0]);
-  } else {
-    check_moe(i);
-  }
-}
-
 static void check_everything(void) {
-  check_rows(&l.w.embed, "model.llm.embed.weight", 20, 0, 1);
-  check_rows(&l.w.unembed, "model.llm.unembed.weight", 20, 0, 1);
-  check_vector(l.w.embed_norm, "model.llm.embed_norm.weight");
-  check_vector(l.w.norm, "model.llm.norm.weight");
-  for (int i = 0; i < 6; i++) check_layer(i);
+  cw_dims s = cw_usual();
+  bc_check_everything(&l, &model, &s);
 }
 
 static void every_value_in_every_type(void) {
