@@ -205,9 +205,15 @@ static bool side_fits(const ij_source *s, ij_side side, int64_t cols, char *why,
   return false;
 }
 
-static bool type_is(const ij_tensor_view *t, ij_dtype a, ij_dtype b, const char *expected, char *why, size_t size) {
+static bool side_type_is(const ij_tensor_view *t, ij_dtype a, ij_dtype b, const char *expected, char *why, size_t size) {
   if (t->dtype == a || t->dtype == b) return true;
   snprintf(why, size, "%.110s: expected %s, found %s", t->name, expected, ij__dtype_name(t->dtype));
+  return false;
+}
+
+static bool main_type_is(const ij_source *s, ij_dtype want, const char *because, char *why, size_t size) {
+  if (s->main->dtype == want) return true;
+  snprintf(why, size, "expected %s, because %s beside it, found %s", ij__dtype_name(want), because, ij__dtype_name(s->main->dtype));
   return false;
 }
 
@@ -239,7 +245,7 @@ static bool mlx_matrix(ij_matrix *m, const ij_names *n, const ij_source *s, int6
   char module[IJ_TENSOR_NAME_MAX];
   snprintf(module, sizeof module, "%s", s->name);
   if (ij__str_ends_with(module, ".weight")) module[strlen(module) - strlen(".weight")] = 0;
-  if (!type_is(s->main, IJ_DTYPE_U32, IJ_DTYPE_U32, "U32, because .scales stands beside it", why, size)) return false;
+  if (!main_type_is(s, IJ_DTYPE_U32, ".scales stands", why, size)) return false;
   if (n_group <= 0 || words <= 0 || words > INT64_MAX / 32 || cols % n_group != 0 || words * 32 % cols != 0) {
     snprintf(why, size, "%lld words and %lld scales per row do not divide into rows of %lld values", (long long)words, (long long)n_group,
              (long long)cols);
@@ -270,7 +276,7 @@ static bool mlx_matrix(ij_matrix *m, const ij_names *n, const ij_source *s, int6
     }
     if (!dictionary_agrees(n, module, bits, group, ij__dtype_name(m->dtype), why, size)) return false;
     ij_dtype other = m->dtype == IJ_DTYPE_NVFP4_SPLIT ? IJ_DTYPE_F8_E4M3 : IJ_DTYPE_U8;
-    if (!type_is(scales, IJ_DTYPE_U8, other, "U8", why, size)) return false;
+    if (!side_type_is(scales, IJ_DTYPE_U8, other, "U8", why, size)) return false;
   }
   m->group = (int)group;
   m->scales = scales->data;
@@ -301,9 +307,9 @@ static bool nvfp4_matrix(ij_matrix *m, const ij_source *s, int64_t cols, int64_t
     snprintf(why, size, "%s is missing beside it", suffixes[packed][scale != NULL]);
     return false;
   }
-  if (!type_is(s->main, IJ_DTYPE_U8, IJ_DTYPE_U8, "U8, because NVFP4 scales stand beside it", why, size)) return false;
-  if (!type_is(scale, IJ_DTYPE_F8_E4M3, IJ_DTYPE_U8, "F8_E4M3", why, size)) return false;
-  if (!type_is(factor, IJ_DTYPE_F32, IJ_DTYPE_F32, "F32", why, size)) return false;
+  if (!main_type_is(s, IJ_DTYPE_U8, "NVFP4 scales stand", why, size)) return false;
+  if (!side_type_is(scale, IJ_DTYPE_F8_E4M3, IJ_DTYPE_U8, "F8_E4M3", why, size)) return false;
+  if (!side_type_is(factor, IJ_DTYPE_F32, IJ_DTYPE_F32, "F32", why, size)) return false;
   if (last_dim(s->main) * 2 != cols || cols % 16 != 0) {
     snprintf(why, size, "%lld bytes per row do not hold %lld 4-bit values in blocks of 16", (long long)last_dim(s->main), (long long)cols);
     return false;
