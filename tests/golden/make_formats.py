@@ -1,6 +1,6 @@
 """Checkpoints of unseen seeds in every format and layout, with the oracle's answers beside them.
 
-    python3 make_formats.py OUT SEED [EVERY]    OUT/formats.txt and others list the folders; EVERY > 1 makes every n-th of each kind only
+    python3 make_formats.py OUT SEED [EVERY]    OUT/formats.txt and others list the folders; EVERY > 1 makes fewer
 
 GGUF in each block type (odd numbers of experts, widths that are whole blocks), with another type for each matrix, split; NVFP4 as released and as
 compressed-tensors; MLX in its layouts, widths, groups, types of scales and modes; names of transformers. What a format decodes to is the truth:
@@ -9,6 +9,7 @@ the golden logits are the float64 oracle's on the decoded values under their ori
 `golden.json` names the file to open where that is not the folder. A folder `decoded` inside holds the same values in float32 under original names:
 there the logits must have the same bits. The folders of layouts.txt are one model without quantization: they must agree with the first in bits.
 """
+import collections
 import hashlib
 import json
 import pathlib
@@ -42,7 +43,7 @@ def dimensions(rng, unit):
     experts, layers, vocab = pick(5, 7, 9), pick(2, 3), pick(320, 333, 401)
     local = sorted(int(x) for x in rng.choice(layers, size=int(rng.integers(0, layers + 1)), replace=False))
     return dict(hidden=wide + unit * pick(0, 1) * (unit < 256), layers=layers, heads=heads, kv=kv, swa_kv=swa_kv, head_dim=head_dim,
-                window=pick(5, 11, 16, 23), d_rel=pick(3, 8, 16), extent=pick(7, 13, 24, 31), floor=pick(10, 20, 1000),
+                window=pick(5, 11, 16, 23), d_rel=pick(3, 8, 16), extent=pick(7, 13, 24, 31), floor=pick(10, 20, layouts.NEVER),
                 dense=unit * pick(1, 2, 3) if unit < 256 else unit * pick(1, 2), moe=unit * pick(1, 2) if unit < 256 else unit, experts=experts,
                 top_k=pick(1, 2, 3), shared=pick(1, 2, 3), n_dense=pick(0, 1, 1), vocab=vocab, unpadded=vocab - pick(0, 1, 17),
                 mup=float(pick(1, 4, 16)), local=local, mtp=0, mtp_local=[])
@@ -56,14 +57,15 @@ def golden(folder, truth, cfg, seed, model=None):
     logits = m.forward(prompt, trace=trace)
     ids, margins = greedy(m, prompt, 24)
     short, short_margins = greedy(m, prompt[:3], 12)
-    write_safetensors(folder / "golden.safetensors", {"logits": ("F32", logits.astype(np.float32)), "trace": ("F32", np.stack(trace).astype(np.float32))})
+    out = {"logits": logits, "trace": np.stack(trace)}
+    write_safetensors(folder / "golden.safetensors", {k: ("F32", v.astype(np.float32)) for k, v in out.items()})
     about = dict(prompt=prompt, greedy=ids, margin=min(margins), short_prompt=prompt[:3], short_greedy=short, short_margin=min(short_margins))
     (folder / "golden.json").write_text(json.dumps(about | ({"model": model} if model else {})))
     return min(margins + short_margins)
 
 
 class Case:
-    """One checkpoint: a name, and what make(folder, seed) does; it returns (truth, config, file to open or None)."""
+    """One checkpoint: a name; make(folder, seed) -> (truth, config, file to open or None); whether a decoded copy lies beside it."""
 
     def __init__(self, name, make, decoded=False, kind=""):
         self.name, self.make, self.decoded, self.kind = name, make, decoded, kind
@@ -163,18 +165,19 @@ def as_config(spec):
     return dict(group_size=layouts.split_types.GROUPS[mode], bits=layouts.split_types.BITS[mode], mode=mode)
 
 
-def mlx(layout, default, choose=None, unit=128, factors=False, recipe_name=None, both_keys=False):
-    """choose(rng, base, cls) -> another spec, or False for not quantized, or None for the default."""
+def mlx(layout, default, choose=None, unit=128, factors=False, recipe_name=None, again=False, cast=False):
+    """choose(rng, base, cls) -> another spec, or False for not quantized, or None for the default. again: the config says it twice, with the mode,
+    and names modules without the leading `language_model.`; cast: the router's vectors went through BF16."""
     def make(folder, seed):
         t, text, p = model(seed, unit)
         rng = np.random.default_rng(seed)
-        quantization, chosen = dict(as_config(default)), {}
+        quantization, chosen = dict(as_config(default)) | ({"mode": "affine"} if again else {}), {}
         if recipe_name:
             quantization["recipe"] = recipe_name
 
         def recipe(base, cls, w):
             if cls == "small":
-                return "F32" if base.endswith(("gate.bias", "global_scale", "correction_bias")) else "BF16"
+                return "F32" if not cast and base.endswith(("gate.bias", "global_scale", "correction_bias")) else "BF16"
             # the rows of one fused matrix have one format, and the entry names the first
             fused = layout in ("C2-fused", "C2-merged") and base[-7:] in (".k_proj", ".v_proj", ".r_proj")
             key = base[:-6] + "q_proj" if fused else base
@@ -182,12 +185,12 @@ def mlx(layout, default, choose=None, unit=128, factors=False, recipe_name=None,
                 chosen[key] = choose(rng, base, cls) if choose else None
             spec = chosen[key]
             if spec is False:
-                quantization[key] = False
+                quantization[key.removeprefix("language_model.") if again else key] = False
                 return "BF16"
             if spec is None:
                 return default
             if as_config(spec) != as_config(default):
-                quantization[key] = as_config(spec)
+                quantization[key.removeprefix("language_model.") if again else key] = as_config(spec)
             return spec
         stored, truth = layouts.store(layout, t, recipe, rng)
         if layout.startswith("C2"):
@@ -198,7 +201,7 @@ def mlx(layout, default, choose=None, unit=128, factors=False, recipe_name=None,
                 layouts.put_factors(stored, truth, p, rng)
         layouts.write_shards(folder, stored)
         cfg = mk.config_for("native-bf16", text, p) | {"quantization": quantization}
-        if both_keys:
+        if again:
             cfg["quantization_config"] = quantization
         (folder / "config.json").write_text(json.dumps(cfg))
         return truth, cfg, None
@@ -224,10 +227,11 @@ def mlx_cases():
     experts_only = lambda rng, base, cls: None if cls in ("dense", "experts", "shared") else False
     yield Case("mlx-c1-experts-only", mlx("C1", four, experts_only, unit=64, recipe_name="experts_only"), kind="mlx")
     yield Case("mlx-c1-any", mlx("C1", four, any_affine), decoded=True, kind="mlx-mixed")
-    yield Case("mlx-c2", mlx("C2", four, overrides, factors=True, both_keys=True), kind="mlx")
+    yield Case("mlx-c2", mlx("C2", four, overrides, factors=True), kind="mlx")
     yield Case("mlx-c2-any", mlx("C2", four, any_affine), decoded=True, kind="mlx-mixed")
-    yield Case("mlx-c2-fused", mlx("C2-fused", four, overrides, factors=True, both_keys=True), kind="mlx")
-    yield Case("mlx-c2-merged", mlx("C2-merged", dict(bits=5, group=32, side="F16"), overrides, both_keys=True), decoded=True, kind="mlx-mixed")
+    yield Case("mlx-c2-fused", mlx("C2-fused", four, overrides, factors=True, again=True), kind="mlx")
+    yield Case("mlx-c2-merged", mlx("C2-merged", dict(bits=5, group=32, side="F16"), overrides, again=True, cast=True), decoded=True,
+               kind="mlx-mixed")
     for mode in ("mxfp4", "mxfp8", "nvfp4"):
         yield Case(f"mlx-{mode}", mlx("C2", dict(mode=mode), unit=32, factors=mode == "nvfp4"), decoded=mode != "nvfp4", kind="mlx-fp")
     mode_of = lambda rng, base, cls: dict(mode=str(rng.choice(["mxfp4", "mxfp8", "nvfp4"]))) if rng.random() < .5 else any_affine(rng, base, cls)
@@ -301,11 +305,14 @@ def make(case, out, seed):
 
 def main(out, seed, every):
     cases = [*gguf_cases(), *nvfp4_cases(), *mlx_cases(), *plain_cases()]
-    # every n-th of those of one kind that only differ in a type
-    thin = [c for k, c in enumerate(cases) if c.kind not in ("gguf", "mlx-uniform") or k % every == 0]
+    seen = collections.Counter(c.kind for c in cases)
+    thin = []
+    for kind, many in seen.items():  # every n-th of the kinds with many, fewer left out of the others
+        thin += [c for c in cases if c.kind == kind][::every if many > 5 else max(1, every // 4)]
     folders = {c.name: make(c, out, seed) for c in thin}
+    same = [n for n in ("gguf-mixed-k", "mlx-c2-fused", "gguf-mixed-iq", "nvfp4-compressed", "gguf-mixed-rest", "mlx-modes-mixed") if n in folders]
     lists = {"formats": list(folders.values()), "decoded": [folders[c.name] for c in thin if c.decoded], "layouts": one_model(out, seed),
-             "same": [folders[n] for n in ("gguf-mixed-k", "gguf-mixed-iq", "gguf-mixed-rest", "nvfp4-compressed", "mlx-c2-fused", "mlx-modes-mixed")]}
+             "same": [folders[n] for n in same[::max(1, every // 2)]]}
     for name, paths in lists.items():
         (out / f"{name}.txt").write_text("".join(f"{x}\n" for x in paths))
 

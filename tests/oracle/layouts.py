@@ -21,6 +21,7 @@ import make_checkpoint as mk
 import split_types
 from inkling_oracle import bf16_to_f64, f32_to_bf16, write_safetensors
 
+NEVER = 1000  # a floor of the log scaling beyond all test prompts
 CLASSES = ("embed", "unembed", "attn", "dense", "experts", "shared")
 
 
@@ -119,8 +120,7 @@ def parts_c2(name, merged=False):
            "model.llm.embed_norm.weight": ("model.embed_norm", "small"), "model.llm.norm.weight": ("model.norm", "small")}
     if i is None:
         if name.startswith("model.audio."):
-            return [Part(name[:-7].replace("model.audio.encoder", "audio_tower.embed_audio_tokens").replace("model.audio.final_norm", "audio_tower.norm"),
-                         "small")]
+            return [Part({"encoder": "audio_tower.embed_audio_tokens", "final_norm": "audio_tower.norm"}[name.split(".")[2]], "small")]
         return [Part("language_model." + top[name][0], top[name][1])] if name in top else []
     p, cls = f"language_model.model.layers.{i}.", _class_of(rest)
     if cls == "attn":
@@ -138,10 +138,11 @@ def parts_c2(name, merged=False):
     return [Part(p + plain[rest], "small", suffix="")]
 
 
-def parts_e(name, prefix="model.language_model."):
+def parts_e(name, prefix="model.language_model.", newer=False):
     i, rest = _split_name(name)
     top = {"model.llm.embed.weight": (prefix + "embed_tokens", "embed"), "model.llm.unembed.weight": ("lm_head", "unembed"),
-           "model.llm.embed_norm.weight": (prefix + "embed_norm", "small"), "model.llm.norm.weight": (prefix + "norm", "small"),
+           "model.llm.embed_norm.weight": (prefix + ("embed_tokens." if newer else "") + "embed_norm", "small"),
+           "model.llm.norm.weight": (prefix + "norm", "small"),
            "model.audio.encoder.weight": ("model.audio_tower.embed_audio_tokens.embed_audio_tokens", "small"),
            "model.audio.final_norm.weight": ("model.audio_tower.norm", "small")}
     if i is None:
@@ -186,7 +187,7 @@ def parts_d(name):
 
 
 PARTS = {"A": parts_a, "C1": parts_c1, "C2": parts_c2, "C2-fused": parts_c2, "C2-merged": lambda n: parts_c2(n, True), "E": parts_e,
-         "E-text": lambda n: parts_e(n, "model."), "D": parts_d}
+         "E-text": lambda n: parts_e(n, "model.", True), "D": parts_d}
 
 
 def _plain(kind, w):
@@ -270,12 +271,13 @@ def put_nvfp4(stored, truth, form, first, powers_of_two=False):
 
 
 def write_shards(folder, stored, shards=2):
+    """In a shard the widest elements come first, as writers of safetensors do it, so that all are aligned."""
     folder.mkdir(parents=True, exist_ok=True)
     names, weight_map = list(stored), {}
     for i in range(shards):
         f = f"model-{i + 1:05d}-of-{shards:05d}.safetensors"
         group = names[len(names) * i // shards:len(names) * (i + 1) // shards]
-        write_safetensors(folder / f, {k: stored[k] for k in group})
+        write_safetensors(folder / f, {k: stored[k] for k in sorted(group, key=lambda k: -stored[k][1].itemsize)})
         weight_map |= {k: f for k in group}
     total = sum(a.nbytes for _, a in stored.values())
     (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {"total_size": total}, "weight_map": weight_map}))
@@ -293,7 +295,7 @@ def gguf_meta(text, p):
     i, u = "inkling.", lambda x: v("u32", int(x))
     kinds = [k in p["local"] for k in range(p["layers"])]
     ids = p["vocab"]
-    return {"general.architecture": "inkling", "general.name": "fresh", i + "context_length": u(4096), i + "embedding_length": u(p["hidden"]),
+    meta = {"general.architecture": "inkling", "general.name": "fresh", i + "context_length": u(4096), i + "embedding_length": u(p["hidden"]),
             i + "block_count": u(p["layers"]), i + "feed_forward_length": u(p["dense"]), i + "attention.head_count": u(p["heads"]),
             i + "attention.head_count_kv": v("i32", [p["swa_kv"] if k else p["kv"] for k in kinds]),
             i + "attention.key_length": u(p["head_dim"]), i + "attention.value_length": u(p["head_dim"]),
@@ -308,6 +310,11 @@ def gguf_meta(text, p):
             "tokenizer.ggml.token_type": v("i32", [1 if k < 256 else 3 for k in range(ids)]), "tokenizer.ggml.merges": ["h e"],
             "tokenizer.ggml.eos_token_id": u(p["unpadded"] - 1), "tokenizer.ggml.bos_token_id": u(p["unpadded"] - 1),
             "tokenizer.ggml.add_bos_token": False, "general.quantization_version": u(2)}
+    if p["floor"] == NEVER:  # optional keys, left out where that changes nothing
+        del meta[i + "log_scaling_n_floor"], meta[i + "log_scaling_alpha"]
+    if p["unpadded"] == ids:
+        del meta[i + "unpadded_vocab_size"]
+    return meta
 
 
 def from_gguf(path):
