@@ -23,12 +23,16 @@ static uint16_t two_bit_codes(uint64_t entry, const uint8_t *value) {
   return codes;
 }
 
+/* Bytes 4, 12, .. 52 and 62 -> 1, 3, .. 15. */
+static uint32_t odd_codes(uint32_t entry) { return (entry >> 2 & 0x0e0e0e0eu) | 0x01010101u; }
+
 void ij__iq_floats_fill(void) {
   static const uint8_t iq1_values[3] = {0xff, 0, 1}, iq2_values[3] = {8, 25, 43};
   ij_iq_floats *t = &ij__iq_floats;
   for (int i = 0; i < 256; i++) magnitudes(t->iq2_xxs[i], ij__iq2_xxs_grid[i], 8);
   for (int i = 0; i < 512; i++) magnitudes(t->iq2_xs[i], ij__iq2_xs_grid[i], 8);
   for (int i = 0; i < 256; i++) magnitudes(t->iq3_xxs[i], ij__iq3_xxs_grid[i], 4);
+  for (int i = 0; i < 256; i++) t->iq3_xxs_codes[i] = odd_codes(ij__iq3_xxs_grid[i]);
   for (int i = 0; i < 512; i++) magnitudes(t->iq3_s[i], ij__iq3_s_grid[i], 4);
   for (int i = 0; i < 128; i++) masks(t->signs7[i], ij__iq_signs[i]);
   for (int i = 0; i < 256; i++) masks(t->signs8[i], i);

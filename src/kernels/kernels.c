@@ -19,6 +19,7 @@ static void fill_level(ij_kernels *k, ij_level level) {
     ij__elem_fill_avx512(k);
     ij__attn_fill_avx512(k);
     ij__decode_fill_avx512(k);
+    ij__decode_low_fill_avx512(k);
     ij__matmul_fill_avx512(k);
   }
 }

@@ -43,6 +43,7 @@ void ij__decode_fill_avx2(ij_kernels *k);
 
 void ij__elem_fill_avx512(ij_kernels *k);
 void ij__attn_fill_avx512(ij_kernels *k);
+void ij__decode_low_fill_avx512(ij_kernels *k);
 void ij__matmul_fill_avx512(ij_kernels *k);
 void ij__decode_fill_avx512(ij_kernels *k);
 

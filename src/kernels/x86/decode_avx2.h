@@ -20,6 +20,10 @@
 #define IJ_UNROLL _Pragma("GCC unroll 32")
 #endif
 
+/* After stores to an array: compilers would rather take its elements out of the registers just stored, by shuffles, than load them
+ * again; but loads that broadcast or widen are free of those, and shuffles are what decoding has least room for. */
+#define IJ_IN_MEMORY(array) __asm__ volatile("" : "+m"(array))
+
 IJ_AVX2 __m128i ij__load16(const void *p) { return _mm_loadu_si128((const __m128i *)p); }
 IJ_AVX2 __m256i ij__load32(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
 IJ_AVX2 __m256i ij__load16_twice(const void *p) { return _mm256_broadcastsi128_si256(ij__load16(p)); }
@@ -129,16 +133,18 @@ IJ_AVX2 void ij__store_minus(float *y, const __m256 f[4], __m256 scale, __m256 o
 IJ_AVX2 __m256 ij__floats_i8(const void *p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(ij__load8(p))); }
 IJ_AVX2 __m256 ij__floats_u8(const void *p) { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(ij__load8(p))); }
 
-/* The same of 32 codes in a register, by way of the stack: loads that widen are free of the shuffles that taking a register apart needs. */
+/* The same of 32 codes in a register, by way of the stack. */
 IJ_AVX2 void ij__floats32_i8(__m256 f[4], __m256i codes) {
   int8_t bytes[32];
   _mm256_storeu_si256((__m256i *)(void *)bytes, codes);
+  IJ_IN_MEMORY(bytes);
   IJ_UNROLL for (int i = 0; i < 4; i++) f[i] = ij__floats_i8(bytes + 8 * i);
 }
 
 IJ_AVX2 void ij__floats32_u8(__m256 f[4], __m256i codes) {
   uint8_t bytes[32];
   _mm256_storeu_si256((__m256i *)(void *)bytes, codes);
+  IJ_IN_MEMORY(bytes);
   IJ_UNROLL for (int i = 0; i < 4; i++) f[i] = ij__floats_u8(bytes + 8 * i);
 }
 

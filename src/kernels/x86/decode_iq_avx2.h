@@ -25,6 +25,7 @@ IJ_AVX2 void ij__nibble_scales(float out[16], __m256 d, __m128i nibbles, float u
   uint8_t bytes[16];
   __m128i low = _mm_and_si128(nibbles, _mm_set1_epi8(15)), high = _mm_and_si128(_mm_srli_epi16(nibbles, 4), _mm_set1_epi8(15));
   _mm_storeu_si128((__m128i *)(void *)bytes, _mm_unpacklo_epi8(low, high));
+  IJ_IN_MEMORY(bytes);
   IJ_UNROLL for (int i = 0; i < 2; i++) {
     __m256 s = _mm256_add_ps(ij__floats_u8(bytes + 8 * i), _mm256_set1_ps(0.5f));
     _mm256_storeu_ps(out + 8 * i, _mm256_mul_ps(_mm256_mul_ps(d, s), _mm256_set1_ps(unit)));
@@ -43,6 +44,7 @@ IJ_AVX2 void ij__iq2_xxs_avx2(float *y, const uint8_t *b) {
   __m256i a = ij__load32(b + 2), c = ij__load32(b + 34);
   __m256 odd = _mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(c), _MM_SHUFFLE(3, 1, 3, 1)); /* words 0 1 4 5 2 3 6 7 */
   ij__top_scales(scale, ij__f16_avx2(b), _mm256_permute4x64_epi64(_mm256_castps_si256(odd), _MM_SHUFFLE(3, 1, 2, 0)), 0.25f);
+  IJ_IN_MEMORY(scale);
   for (int g = 0; g < 8; g++, y += 32, b += 8) {
     uint32_t word = ij__load_u32(b + 6);
     __m256 s = _mm256_broadcast_ss(scale + g);
@@ -57,6 +59,7 @@ IJ_AVX2 void ij__iq2_xs_avx2(float *y, const uint8_t *b) {
   const ij_iq_floats *t = &ij__iq_floats;
   float scale[16];
   ij__nibble_scales(scale, ij__f16_avx2(b), ij__load8(b + 66), 0.25f);
+  IJ_IN_MEMORY(scale);
   for (int g = 0; g < 8; g++, y += 32) {
     IJ_UNROLL for (int i = 0; i < 4; i++) {
       uint32_t code = ij__fmt_u16(b + 2 + 8 * g + 2 * i);
@@ -76,6 +79,7 @@ IJ_AVX2 void ij__iq2_s_avx2(float *y, const uint8_t *b) {
   const ij_iq_floats *t = &ij__iq_floats;
   float scale[16];
   ij__nibble_scales(scale, ij__f16_avx2(b), ij__load8(b + 74), 0.25f);
+  IJ_IN_MEMORY(scale);
   for (int g = 0; g < 8; g++, y += 32) {
     uint32_t high = (uint32_t)b[66 + g] << 8;
     IJ_UNROLL for (int i = 0; i < 4; i++) {
@@ -90,6 +94,7 @@ IJ_AVX2 void ij__iq3_xxs_avx2(float *y, const uint8_t *b) {
   const ij_iq_floats *t = &ij__iq_floats;
   float scale[8];
   ij__top_scales(scale, ij__f16_avx2(b), ij__load32(b + 66), 0.5f);
+  IJ_IN_MEMORY(scale);
   for (int g = 0; g < 8; g++, y += 32) {
     const uint8_t *codes = b + 2 + 8 * g;
     uint32_t word = ij__load_u32(b + 66 + 4 * g);
@@ -105,6 +110,7 @@ IJ_AVX2 void ij__iq3_s_avx2(float *y, const uint8_t *b) {
   const ij_iq_floats *t = &ij__iq_floats;
   float scale[16];
   ij__nibble_scales(scale, ij__f16_avx2(b), _mm_cvtsi32_si128((int)ij__load_u32(b + 106)), 2.0f);
+  IJ_IN_MEMORY(scale);
   for (int g = 0; g < 8; g++, y += 32) {
     const uint8_t *codes = b + 2 + 8 * g;
     uint32_t high = (uint32_t)b[66 + g] << 8;
@@ -128,6 +134,7 @@ IJ_AVX2 void ij__iq1_s_avx2(float *y, const uint8_t *b) {
   float scale[8];
   __m256i s = _mm256_and_si256(_mm256_srli_epi32(_mm256_cvtepu16_epi32(ij__load16(b + 34)), 11), _mm256_set1_epi32(14));
   _mm256_storeu_ps(scale, _mm256_mul_ps(ij__f16_avx2(b), _mm256_cvtepi32_ps(_mm256_or_si256(s, _mm256_set1_epi32(1)))));
+  IJ_IN_MEMORY(scale);
   for (int g = 0; g < 8; g++) {
     uint32_t word = ij__fmt_u16(b + 34 + 2 * g), codes = ij__load_u32(b + 2 + 4 * g);
     __m256 values = ij__iq1_values(_mm256_broadcast_ss(scale + g), word >> 15);
@@ -156,6 +163,7 @@ IJ_AVX2 void ij__iq1_m_avx2(float *y, const uint8_t *b) {
   const ij_iq_floats *t = &ij__iq_floats;
   float scale[16];
   ij__iq1_m_scales(scale, b + 48);
+  IJ_IN_MEMORY(scale);
   IJ_UNROLL for (int i = 0; i < 16; i++) {
     uint32_t high = b[32 + i];
     __m256 s = _mm256_broadcast_ss(scale + i);
@@ -182,6 +190,7 @@ IJ_AVX2 void ij__iq4_xs_scales(float out[8], const uint8_t *b) {
 IJ_AVX2 void ij__iq4_xs_avx2(float *y, const uint8_t *b) {
   float scale[8];
   ij__iq4_xs_scales(scale, b);
+  IJ_IN_MEMORY(scale);
   IJ_UNROLL for (int g = 0; g < 8; g++) {
     __m256 f[4];
     ij__codes32(f, ij__nibbles_halves(b + 8 + 16 * g), IJ_CODEBOOK(IJ_BOOK_IQ4));

@@ -75,10 +75,13 @@ IJ_AVX2 void ij__q2_k_avx2(float *y, const uint8_t *b) {
   uint8_t bytes[32];
   _mm_storeu_si128((__m128i *)(void *)bytes, _mm_and_si128(s, low));
   _mm_storeu_si128((__m128i *)(void *)(bytes + 16), _mm_and_si128(_mm_srli_epi16(s, 4), low));
+  IJ_IN_MEMORY(bytes);
   IJ_UNROLL for (int i = 0; i < 2; i++) {
     _mm256_storeu_ps(scale + 8 * i, _mm256_mul_ps(d, ij__floats_u8(bytes + 8 * i)));
     _mm256_storeu_ps(offset + 8 * i, _mm256_mul_ps(dmin, ij__floats_u8(bytes + 16 + 8 * i)));
   }
+  IJ_IN_MEMORY(scale);
+  IJ_IN_MEMORY(offset);
   IJ_UNROLL for (int half = 0; half < 2; half++) {
     __m256 values[4][2];
     IJ_UNROLL for (int g = 0; g < 8; g++) {
@@ -113,6 +116,7 @@ IJ_AVX2 __m128i ij__q3_k_scales(const uint8_t *s) {
 IJ_AVX2 void ij__scales16(float out[16], __m256 d, __m128i s) {
   int8_t bytes[16];
   _mm_storeu_si128((__m128i *)(void *)bytes, s);
+  IJ_IN_MEMORY(bytes);
   IJ_UNROLL for (int i = 0; i < 2; i++) _mm256_storeu_ps(out + 8 * i, _mm256_mul_ps(d, ij__floats_i8(bytes + 8 * i)));
 }
 
@@ -129,6 +133,7 @@ IJ_AVX2 void ij__q3_k_32(float *y, __m256i codes, __m256i high, const float *sca
 IJ_AVX2 void ij__q3_k_avx2(float *y, const uint8_t *b) {
   float scale[16];
   ij__scales16(scale, ij__f16_avx2(b + 108), ij__q3_k_scales(b + 96));
+  IJ_IN_MEMORY(scale);
   __m256i high = ij__load32(b);
   IJ_UNROLL for (int half = 0; half < 2; half++) {
     __m256i x = ij__load32(b + 32 + 32 * half);
@@ -154,6 +159,8 @@ IJ_AVX2 void ij__q4_k_avx2(float *y, const uint8_t *b) {
   const __m256i low = _mm256_set1_epi8(15);
   float scale[8], offset[8];
   ij__q4_k_scales(scale, offset, b);
+  IJ_IN_MEMORY(scale);
+  IJ_IN_MEMORY(offset);
   IJ_UNROLL for (int i = 0; i < 4; i++) {
     __m256i x = ij__codes_order(ij__load32(b + 16 + 32 * i));
     __m256 f[4];
@@ -168,6 +175,8 @@ IJ_AVX2 void ij__q5_k_avx2(float *y, const uint8_t *b) {
   const __m256i low = _mm256_set1_epi8(15), fifth = _mm256_set1_epi8(16);
   float scale[8], offset[8];
   ij__q4_k_scales(scale, offset, b);
+  IJ_IN_MEMORY(scale);
+  IJ_IN_MEMORY(offset);
   __m256i high = ij__load32(b + 16);
   IJ_UNROLL for (int i = 0; i < 4; i++) {
     __m256i x = ij__load32(b + 48 + 32 * i);
@@ -193,6 +202,7 @@ IJ_AVX2 void ij__q6_k_32(float *y, __m256i low, __m256i high, const float *scale
 IJ_AVX2 void ij__q6_k_avx2(float *y, const uint8_t *b) {
   float scale[16];
   ij__scales16(scale, ij__f16_avx2(b + 208), ij__load16(b + 192));
+  IJ_IN_MEMORY(scale);
   IJ_UNROLL for (int half = 0; half < 2; half++, y += 128) {
     __m256i a = ij__load32(b + 64 * half), c = ij__load32(b + 64 * half + 32), high = ij__load32(b + 128 + 32 * half);
     ij__q6_k_32(y, a, _mm256_slli_epi16(high, 4), scale + 8 * half);
