@@ -46,10 +46,3 @@ void ij__quant_decode_row(float *y, const ij_weight *w, int64_t row) {
   if (!w->has_factor) return;
   for (int64_t i = 0; i < w->cols; i++) y[i] *= w->factor;
 }
-
-int64_t ij__quant_row_bytes(const ij_weight *w) {
-  int64_t bytes = ij__dtype_row_bytes(w->dtype, w->cols);
-  if (ij__dtype_is_affine(w->dtype)) return bytes + 2 * (w->cols / w->group) * ij__dtype_block_bytes(w->side_dtype);
-  if (ij__dtype_is_split(w->dtype)) return bytes + w->cols / ij__dtype_block_len(w->dtype);
-  return bytes;
-}

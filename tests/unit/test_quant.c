@@ -108,7 +108,7 @@ static int check_blocks(const file *f) {
       continue;
     }
     ij_weight w = {.dtype = type, .rows = raw->dims[0], .cols = values->dims[1], .row_stride = raw->dims[1]};
-    CHECK_INT(ij__quant_row_bytes(&w), raw->dims[1]);
+    CHECK_INT(ij__dtype_row_bytes(type, w.cols), raw->dims[1]);
     size_t skip = ij__dtype_is_float(type) ? 0 : 1; /* rows of float types are aligned */
     for (int64_t r = 0; r < w.rows; r++) {
       unsigned char *row = copy_at(skip, (const char *)raw->data + r * w.row_stride, (size_t)w.row_stride);
@@ -189,7 +189,7 @@ static void check_split(const file *f, const char *stem) {
   w.cols = values->dims[1];
   w.row_stride = codes->dims[1];
   w.side_stride = scales->dims[1];
-  CHECK_INT(ij__quant_row_bytes(&w), w.row_stride + w.side_stride * (biases ? 2 : 1));
+  CHECK_INT(ij__dtype_row_bytes(w.dtype, w.cols), w.row_stride);
   unsigned char *c = copy_at(1, codes->data, (size_t)w.row_stride), *s = copy_at(1, scales->data, (size_t)w.side_stride);
   unsigned char *b = biases ? copy_at(1, biases->data, (size_t)w.side_stride) : NULL;
   w.data = c;
