@@ -78,11 +78,11 @@ CODED __m512i four_times(const uint8_t *p) { return _mm512_broadcast_i32x4(load1
 /* Keeps floats in memory, from where a broadcast costs nothing that arithmetic needs. */
 #define IN_MEMORY(array) __asm__ volatile("" : "+m"(array))
 
-/* The F16 at the start of each of n blocks (at most four) as floats. */
-CODED void four_f16(float out[4], const uint8_t *b, const int64_t bytes, const int n) {
+/* n F16 (at most four) as floats: the first `pair` at the start of each block. */
+CODED void four_f16(float out[4], const uint8_t *b, const int64_t bytes, const int pair, int64_t n) {
   uint64_t h = 0;
-  for (int i = 0; i < n; i++) h |= (uint64_t)ij__fmt_u16(b + i * bytes) << (16 * i);
-  _mm_store_ps(out, _mm_cvtph_ps(_mm_cvtsi64_si128((long long)h)));
+  for (int64_t i = 0; i < n; i++) h |= (uint64_t)ij__fmt_u16(b + i / pair * bytes + 2 * (i % pair)) << (16 * i);
+  _mm_storeu_ps(out, _mm_cvtph_ps(_mm_cvtsi64_si128((long long)h)));
 }
 
 CODED __m512 iota(void) {
@@ -97,6 +97,17 @@ CODED void put_nibbles(sink *k, const int64_t at, const uint8_t *codes, __m512 t
   put(k, at, lookup(table, v));
   put(k, at + 1, lookup(table, _mm512_srli_epi32(v, 4)));
 }
+
+/* ---- small floats as tables ------------------------------------------------------------------------------------------------------ */
+
+/* Made once, by the fill function of the decoders. Sixteen values under each scale byte: of a group of NVFP4_SPLIT and of an NVFP4 block. From
+ * memory they cost no arithmetic, and a file uses few of them. E8M0 scales, and halves of them for MXFP4 blocks. */
+typedef struct fp4_tables {
+  _Alignas(64) float nvfp4_split[256][16];
+  float nvfp4[256][16];
+  float e8m0[256], e8m0_half[256];
+} fp4_tables;
+extern fp4_tables ij__fp4_tables;
 
 /* ---- the 32-value blocks ------------------------------------------------------------------------------------------------------- */
 
@@ -122,61 +133,62 @@ CODED void q8_scaled(sink *k, const int64_t at, const uint8_t *codes, float d) {
   put(k, at + 1, _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load16b(codes + 16))), s));
 }
 
-/* n blocks of 32 values, at most four, from b on. */
-CODED void blocks32(sink *k, const uint8_t *b, const ij_dtype type, const int n) {
-  const int64_t bytes = type == IJ_DTYPE_Q8_0 ? 34 : type == IJ_DTYPE_Q4_1 ? 20 : type == IJ_DTYPE_Q5_0 ? 22 : type == IJ_DTYPE_Q5_1 ? 24 : 18;
-  _Alignas(16) float d[4], m[4] = {0};
-  four_f16(d, b, bytes, n);
-  if (type == IJ_DTYPE_Q4_1 || type == IJ_DTYPE_Q5_1) four_f16(m, b + 2, bytes, n);
-  IN_MEMORY(d);
-  IN_MEMORY(m);
-  const __m512 i16 = iota(), eights = _mm512_sub_ps(i16, _mm512_set1_ps(8.0f));
-#pragma GCC unroll 4
-  for (int i = 0; i < n; i++, b += bytes) {
-    const __m512 s = _mm512_set1_ps(d[i]), o = _mm512_set1_ps(m[i]);
-    if (type == IJ_DTYPE_Q4_0) q4_scaled(k, 2 * i, b + 2, eights, d[i]);
-    if (type == IJ_DTYPE_IQ4_NL) q4_scaled(k, 2 * i, b + 2, codebook(ij__iq4_values), d[i]);
-    if (type == IJ_DTYPE_Q4_1) put_nibbles(k, 2 * i, b + 4, _mm512_fmadd_ps(i16, s, o));
-    if (type == IJ_DTYPE_Q5_0) {
-      const __m512 low16 = _mm512_sub_ps(i16, _mm512_set1_ps(16.0f));
-      q5_tables(k, 2 * i, b + 6, load32(b + 2), _mm512_mul_ps(low16, s), _mm512_mul_ps(i16, s));
+/* A block of 32 values; s: its scale, and its offset. */
+CODED void block32(sink *k, const int64_t at, const uint8_t *b, const float *s, const ij_dtype type) {
+  const __m512 i16 = iota(), next16 = _mm512_add_ps(i16, _mm512_set1_ps(16.0f)), last16 = _mm512_sub_ps(i16, _mm512_set1_ps(16.0f));
+  const __m512 d = _mm512_set1_ps(s[0]);
+  switch (type) {
+    case IJ_DTYPE_Q4_0: q4_scaled(k, at, b + 2, _mm512_sub_ps(i16, _mm512_set1_ps(8.0f)), s[0]); break;
+    case IJ_DTYPE_IQ4_NL: q4_scaled(k, at, b + 2, codebook(ij__iq4_values), s[0]); break;
+    case IJ_DTYPE_Q4_1: put_nibbles(k, at, b + 4, _mm512_fmadd_ps(i16, d, _mm512_set1_ps(s[1]))); break;
+    case IJ_DTYPE_Q5_0: q5_tables(k, at, b + 6, load32(b + 2), _mm512_mul_ps(last16, d), _mm512_mul_ps(i16, d)); break;
+    case IJ_DTYPE_Q5_1: {
+      const __m512 m = _mm512_set1_ps(s[1]);
+      q5_tables(k, at, b + 8, load32(b + 4), _mm512_fmadd_ps(i16, d, m), _mm512_fmadd_ps(next16, d, m));
+      break;
     }
-    if (type == IJ_DTYPE_Q5_1) {
-      const __m512 high16 = _mm512_add_ps(i16, _mm512_set1_ps(16.0f));
-      q5_tables(k, 2 * i, b + 8, load32(b + 4), _mm512_fmadd_ps(i16, s, o), _mm512_fmadd_ps(high16, s, o));
-    }
-    if (type == IJ_DTYPE_Q8_0) q8_scaled(k, 2 * i, b + 2, d[i]);
+    case IJ_DTYPE_MXFP4: q4_scaled(k, at, b + 1, codebook(ij__e2m1_twice), ij__fp4_tables.e8m0_half[b[0]]); break;
+    default: q8_scaled(k, at, b + 2, s[0]);
   }
 }
 
 /* ---- blocks of 256 values ------------------------------------------------------------------------------------------------------- */
 
-/* d * scale and dmin * offset of the eight groups of a Q4_K or Q5_K block, in turns. Each pair of lanes picks its bytes out of the
- * block's first 16: lane 2g the scale of group g, lane 2g + 1 the offset; `high` are the bytes whose top bits go above nibbles. */
-CODED void k_scales(float out[16], const uint8_t *b) {
-#define LANE(i) (char)(i), (char)0x80, (char)0x80, (char)0x80
-#define NO_LANE LANE(0x80)
-  static const _Alignas(64) char low_at[64] = {LANE(4),  LANE(8),  LANE(5),  LANE(9),  LANE(6),  LANE(10), LANE(7),  LANE(11),
-                                               LANE(12), LANE(12), LANE(13), LANE(13), LANE(14), LANE(14), LANE(15), LANE(15)};
-  static const _Alignas(64) char high_at[64] = {NO_LANE, NO_LANE, NO_LANE, NO_LANE, NO_LANE, NO_LANE, NO_LANE, NO_LANE,
-                                                LANE(4), LANE(8), LANE(5), LANE(9), LANE(6), LANE(10), LANE(7), LANE(11)};
-#undef LANE
-#undef NO_LANE
-  const __m512i bytes = four_times(b);
-  const __m512i shift = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 4, 0, 4, 0, 4);
-  const __m512i mask = _mm512_setr_epi32(63, 63, 63, 63, 63, 63, 63, 63, 15, 15, 15, 15, 15, 15, 15, 15);
-  __m512i low = _mm512_and_si512(_mm512_srlv_epi32(_mm512_shuffle_epi8(bytes, _mm512_load_si512(low_at)), shift), mask);
-  __m512i high = _mm512_srli_epi32(_mm512_shuffle_epi8(bytes, _mm512_load_si512(high_at)), 2);
-  __m512i code = _mm512_ternarylogic_epi32(low, high, _mm512_set1_epi32(0x30), 0xf8); /* low | high & 0x30 */
-  __m512 d = _mm512_cvtph_ps(_mm256_set1_epi32((int)load32(b)));
-  _mm512_store_ps(out, _mm512_mul_ps(_mm512_cvtepi32_ps(code), d));
+/* d * scale and dmin * offset of the eight groups of n blocks (at most four) of Q4_K or Q5_K, in turns: [block][group][2]. The first 16
+ * bytes of each block make a quarter of a register. Bytes 4 to 11 have the codes of groups 0 to 3 in their low six bits and above
+ * them the top bits of groups 4 to 7, whose low four bits are the nibbles of bytes 12 to 15. */
+CODED void k_scales(float *out, const uint8_t *b, const int64_t bytes, const int n) {
+  _Alignas(64) uint8_t codes[64];
+  _Alignas(32) float d[8];
+  const char no = (char)0x80;
+#define QUARTERS(...) _mm512_broadcast_i32x4(_mm_setr_epi8(__VA_ARGS__))
+  const __m512i low_at = QUARTERS(4, 8, 5, 9, 6, 10, 7, 11, 12, no, 13, no, 14, no, 15, no);
+  const __m512i high_at = QUARTERS(no, no, no, no, no, no, no, no, 4, 8, 5, 9, 6, 10, 7, 11);
+  const __m512i low_mask = QUARTERS(63, 63, 63, 63, 63, 63, 63, 63, 15, 15, 15, 15, 15, 15, 15, 15);
+#undef QUARTERS
+  __m512i v = _mm512_castsi128_si512(load16b(b));
+  if (n > 1) v = _mm512_mask_broadcast_i32x4(v, 0x00f0, load16b(b + bytes));
+  if (n > 2) v = _mm512_mask_broadcast_i32x4(v, 0x0f00, load16b(b + 2 * bytes));
+  if (n > 3) v = _mm512_mask_broadcast_i32x4(v, 0xf000, load16b(b + 3 * bytes));
+  const __m512i four = _mm512_set1_epi64(0), shift = _mm512_mask_set1_epi64(four, 0xaa, 0x0004000400040004);
+  __m512i low = _mm512_shuffle_epi8(v, low_at), high = _mm512_srli_epi16(_mm512_shuffle_epi8(v, high_at), 2);
+  low = _mm512_ternarylogic_epi32(low, _mm512_sllv_epi16(low, shift), low_mask, 0xa8); /* both nibbles to the low ends of bytes: (a | b) & c */
+  _mm512_store_si512(codes, _mm512_ternarylogic_epi32(low, high, _mm512_set1_epi8(0x30), 0xf8)); /* a | b & c */
+  __m512i dwords = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), v);
+  _mm256_store_ps(d, _mm256_cvtph_ps(_mm512_castsi512_si128(dwords)));
+  IN_MEMORY(codes);
+  IN_MEMORY(d);
+#pragma GCC unroll 4
+  for (int i = 0; i < n; i++) {
+    double pair;
+    memcpy(&pair, d + 2 * i, sizeof pair);
+    __m512 scale = _mm512_castpd_ps(_mm512_set1_pd(pair));
+    _mm512_storeu_ps(out + 16 * i, _mm512_mul_ps(_mm512_cvtepi32_ps(bytes16(codes + 16 * i)), scale));
+  }
 }
 
-CODED void q4_k(sink *k, const uint8_t *b) {
-  _Alignas(64) float s[16];
+CODED void q4_k(sink *k, const uint8_t *b, const float *s) {
   const __m512 i16 = iota();
-  k_scales(s, b);
-  IN_MEMORY(s);
 #pragma GCC unroll 4
   for (int j = 0; j < 4; j++) {
     __m512 low = _mm512_fmsub_ps(i16, _mm512_set1_ps(s[4 * j]), _mm512_set1_ps(s[4 * j + 1]));
@@ -190,11 +202,8 @@ CODED void q4_k(sink *k, const uint8_t *b) {
 }
 
 /* Codes are put together as bytes, 64 at a time, and pass through memory on their way to 32-bit lanes. */
-CODED void q5_k(sink *k, const uint8_t *b) {
-  _Alignas(64) float s[16];
+CODED void q5_k(sink *k, const uint8_t *b, const float *s) {
   _Alignas(64) uint8_t codes[64];
-  k_scales(s, b);
-  IN_MEMORY(s);
   const __m512i low_shift = _mm512_setr_epi64(0, 0, 0, 0, 4, 4, 4, 4), nibble = _mm512_set1_epi8(15), fifth = _mm512_set1_epi8(16);
   __m512i high = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)(b + 16)));
   high = _mm512_rolv_epi64(high, _mm512_setr_epi64(4, 4, 4, 4, 3, 3, 3, 3)); /* bits 0 and 1 to bit 4; the next ones follow by 2 */
@@ -214,12 +223,13 @@ CODED void q5_k(sink *k, const uint8_t *b) {
   }
 }
 
-CODED void q6_k(sink *k, const uint8_t *b) {
-  _Alignas(64) float s[16];
-  _Alignas(64) uint8_t codes[128];
+CODED void q6_k_scales(float out[16], const uint8_t *b) {
   __m512 d = _mm512_cvtph_ps(_mm256_set1_epi16((short)ij__fmt_u16(b + 208)));
-  _mm512_store_ps(s, _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load16b(b + 192))), d));
-  IN_MEMORY(s);
+  _mm512_storeu_ps(out, _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load16b(b + 192))), d));
+}
+
+CODED void q6_k(sink *k, const uint8_t *b, const float *s) {
+  _Alignas(64) uint8_t codes[128];
   const __m512i nibble = _mm512_set1_epi8(15), top = _mm512_set1_epi8(0x30), offset = _mm512_set1_epi8(32);
 #pragma GCC unroll 2
   for (int h = 0; h < 2; h++) {
@@ -239,18 +249,66 @@ CODED void q6_k(sink *k, const uint8_t *b) {
   }
 }
 
-CODED void iq4_xs(sink *k, const uint8_t *b) {
-  _Alignas(32) float s[8];
+CODED void iq4_xs_scales(float out[8], const uint8_t *b) {
   __m256i group = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   __m256i low = _mm256_srlv_epi32(_mm256_set1_epi32((int)load32(b + 4)), _mm256_slli_epi32(group, 2));
   __m256i high = _mm256_slli_epi32(_mm256_srlv_epi32(_mm256_set1_epi32(ij__fmt_u16(b + 2)), _mm256_slli_epi32(group, 1)), 4);
   __m256i code = _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi32(15)), _mm256_and_si256(high, _mm256_set1_epi32(0x30)));
   __m256 d = _mm256_cvtph_ps(_mm_set1_epi16((short)ij__fmt_u16(b)));
-  _mm256_store_ps(s, _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(code, _mm256_set1_epi32(32))), d));
-  IN_MEMORY(s);
+  _mm256_storeu_ps(out, _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(code, _mm256_set1_epi32(32))), d));
+}
+
+CODED void iq4_xs(sink *k, const uint8_t *b, const float *s) {
   const __m512 book = codebook(ij__iq4_values);
 #pragma GCC unroll 8
   for (int g = 0; g < 8; g++) q4_scaled(k, 2 * g, b + 8 + 16 * g, book, s[g]);
+}
+
+/* ---- scales, ahead of the values ------------------------------------------------------------------------------------------------ */
+
+/* Scales are worked out for many groups before the first is used: what has just been stored cannot be broadcast from memory at once
+ * without a wait. This many values at a time, of which a type has at most SCALES_MAX scales and offsets. */
+enum { SCALES_AHEAD = 1024, SCALES_MAX = 64 };
+
+/* Floats of scales per block of a block type. */
+CODED int64_t block_scales_len(const ij_dtype type) {
+  switch (type) {
+    case IJ_DTYPE_Q4_K:
+    case IJ_DTYPE_Q5_K:
+    case IJ_DTYPE_Q6_K: return 16;
+    case IJ_DTYPE_IQ4_XS: return 8;
+    case IJ_DTYPE_Q4_1:
+    case IJ_DTYPE_Q5_1: return 2;
+    case IJ_DTYPE_MXFP4:
+    case IJ_DTYPE_NVFP4: return 0; /* they look up bytes */
+    default: return 1;
+  }
+}
+
+/* Of n blocks from b on. */
+CODED void block_scales(float *out, const uint8_t *b, int64_t n, const ij_dtype type) {
+  const int64_t bytes = coded_bytes(type), len = block_scales_len(type);
+  if (len == 0) return;
+  if (len <= 2) {
+    const int pair = (int)len;
+    int64_t i = 0;
+    for (; i + 4 <= n * len; i += 4) four_f16(out + i, b + i / pair * bytes, bytes, pair, 4);
+    if (i < n * len) four_f16(out + i, b + i / pair * bytes, bytes, pair, n * len - i);
+    return;
+  }
+  if (type == IJ_DTYPE_Q4_K || type == IJ_DTYPE_Q5_K) {
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) k_scales(out + 16 * i, b + i * bytes, bytes, 4);
+    for (; i < n; i++) k_scales(out + 16 * i, b + i * bytes, bytes, 1);
+    return;
+  }
+  for (int64_t i = 0; i < n; i++, b += bytes, out += len) {
+    if (type == IJ_DTYPE_Q6_K) {
+      q6_k_scales(out, b);
+    } else {
+      iq4_xs_scales(out, b);
+    }
+  }
 }
 
 /* ---- streams of bits: value i in bits [bits * i, bits * i + bits) --------------------------------------------------------------- */
@@ -347,15 +405,6 @@ CODED void side16(float *out, const void *row, const ij_dtype type, int64_t i, i
 
 /* ---- small floats ---------------------------------------------------------------------------------------------------------------- */
 
-/* Made once by ij__fp4_tables_fill. Sixteen values under each scale byte: of a group of NVFP4_SPLIT and of an NVFP4 block. From
- * memory they cost no arithmetic, and a file uses few of them. E8M0 scales, and halves of them for MXFP4 blocks. */
-typedef struct fp4_tables {
-  _Alignas(64) float nvfp4_split[256][16];
-  float nvfp4[256][16];
-  float e8m0[256], e8m0_half[256];
-} fp4_tables;
-extern fp4_tables ij__fp4_tables;
-
 /* 16 values of a split type. */
 CODED void put_fp4(sink *k, const int64_t at, const uint8_t *codes, __m512 table) {
   put(k, at, lookup(table, k->fused ? paired_nibbles(codes) : stream_codes(codes, 4, 0)));
@@ -381,6 +430,25 @@ CODED void nvfp4(sink *k, const int64_t at, const uint8_t *codes, uint8_t scale)
     code = _mm512_srlv_epi32(code, _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4));
   }
   put(k, at, lookup(_mm512_load_ps(ij__fp4_tables.nvfp4[scale]), code));
+}
+
+/* A block of a block type. */
+CODED void put_block(sink *k, const int64_t at, const uint8_t *b, const float *s, const ij_dtype type) {
+  sink t = *k;
+  t.y = k->y ? k->y + at * k->step : NULL;
+  t.x = k->x + 16 * at;
+  switch (type) {
+    case IJ_DTYPE_Q4_K: q4_k(&t, b, s); break;
+    case IJ_DTYPE_Q5_K: q5_k(&t, b, s); break;
+    case IJ_DTYPE_Q6_K: q6_k(&t, b, s); break;
+    case IJ_DTYPE_IQ4_XS: iq4_xs(&t, b, s); break;
+    case IJ_DTYPE_NVFP4:
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; i++) nvfp4(&t, i, b + 4 + 8 * i, b[i]);
+      break;
+    default: block32(&t, 0, b, s, type);
+  }
+  k->sum = t.sum;
 }
 
 /* E4M3 bits moved into an F16, whose exponent counts from 2^-15 where theirs counts from 2^-7. */

@@ -18,48 +18,32 @@ static void fp4_tables_make(void) {
 
 /* ---- blocks ---- */
 
-CODED void decode_blocks32(float *y, const ij_stretch *s, const ij_dtype type, const int64_t bytes) {
-  const uint8_t *b = (const uint8_t *)s->row + s->c0 / 32 * bytes;
+CODED void decode_blocks(float *y, const ij_stretch *s, const ij_dtype type) {
+  const int64_t len = coded_len(type), bytes = coded_bytes(type), n_scale = block_scales_len(type);
+  const uint8_t *b = (const uint8_t *)s->row + s->c0 / len * bytes;
+  _Alignas(64) float scales[SCALES_MAX + 4];
   sink k = {.y = y, .step = 16};
-  int64_t i = 0;
-  for (; i + 128 <= s->n; i += 128, b += 4 * bytes, k.y += 128) blocks32(&k, b, type, 4);
-  for (; i < s->n; i += 32, b += bytes, k.y += 32) blocks32(&k, b, type, 1);
-}
-
-#define DECODE_BLOCKS32(id, bytes) \
-  static void decode_##id(float *y, const ij_stretch *s) { decode_blocks32(y, s, IJ_DTYPE_##id, bytes); }
-DECODE_BLOCKS32(Q4_0, 18)
-DECODE_BLOCKS32(Q4_1, 20)
-DECODE_BLOCKS32(Q5_0, 22)
-DECODE_BLOCKS32(Q5_1, 24)
-DECODE_BLOCKS32(Q8_0, 34)
-DECODE_BLOCKS32(IQ4_NL, 18)
-
-#define DECODE_BLOCKS256(id, name, bytes)                                                                   \
-  static void decode_##id(float *y, const ij_stretch *s) {                                                  \
-    const uint8_t *b = (const uint8_t *)s->row + s->c0 / 256 * bytes;                                       \
-    sink k = {.y = y, .step = 16};                                                                          \
-    for (int64_t i = 0; i < s->n; i += 256, b += bytes, k.y += 256) name(&k, b);                            \
-  }
-DECODE_BLOCKS256(Q4_K, q4_k, 144)
-DECODE_BLOCKS256(Q5_K, q5_k, 176)
-DECODE_BLOCKS256(Q6_K, q6_k, 210)
-DECODE_BLOCKS256(IQ4_XS, iq4_xs, 136)
-
-static void decode_MXFP4(float *y, const ij_stretch *s) {
-  const uint8_t *b = (const uint8_t *)s->row + s->c0 / 32 * 17;
-  const __m512 book = codebook(ij__e2m1_twice);
-  sink k = {.y = y, .step = 16};
-  for (int64_t i = 0; i < s->n; i += 32, b += 17) q4_scaled(&k, i / 16, b + 1, book, ij__fp4_tables.e8m0_half[b[0]]);
-}
-
-static void decode_NVFP4(float *y, const ij_stretch *s) {
-  const uint8_t *b = (const uint8_t *)s->row + s->c0 / 64 * 36;
-  sink k = {.y = y, .step = 16};
-  for (int64_t i = 0; i < s->n / 16; i += 4, b += 36) {
-    for (int g = 0; g < 4; g++) nvfp4(&k, i + g, b + 4 + 8 * g, b[g]);
+  for (int64_t i = 0; i < s->n; i += SCALES_AHEAD) {
+    const int64_t n = IJ_MIN(s->n - i, (int64_t)SCALES_AHEAD) / len;
+    block_scales(scales, b, n, type);
+    for (int64_t j = 0; j < n; j++, b += bytes, k.y += len) put_block(&k, 0, b, scales + j * n_scale, type);
   }
 }
+
+#define DECODE_BLOCKS(id) \
+  static void decode_##id(float *y, const ij_stretch *s) { decode_blocks(y, s, IJ_DTYPE_##id); }
+DECODE_BLOCKS(Q4_0)
+DECODE_BLOCKS(Q4_1)
+DECODE_BLOCKS(Q5_0)
+DECODE_BLOCKS(Q5_1)
+DECODE_BLOCKS(Q8_0)
+DECODE_BLOCKS(IQ4_NL)
+DECODE_BLOCKS(Q4_K)
+DECODE_BLOCKS(Q5_K)
+DECODE_BLOCKS(Q6_K)
+DECODE_BLOCKS(IQ4_XS)
+DECODE_BLOCKS(MXFP4)
+DECODE_BLOCKS(NVFP4)
 
 /* ---- split types ---- */
 

@@ -36,121 +36,114 @@ CODED __m512 plain_order(__m512 sum, const lane_order order) {
   return _mm512_permutexvar_ps(order == ORDER_PAIRS ? pairs : quarters, sum);
 }
 
-/* What a row of a split type has beside its codes: scale bytes, or scales and biases as floats. */
+/* Of affine types, constants too: log2 of the group, and whether scale * code + bias is rounded once. */
+typedef struct variant {
+  int shift;
+  bool once;
+} variant;
+
+/* A row: its codes, its scale bytes, and the scales of SCALES_AHEAD values as floats; biases of affine types, which have one scale and
+ * one bias per group. */
 typedef struct fused_row {
+  ij_stretch s;
   const uint8_t *codes, *bytes;
-  const float *scales, *biases;
+  _Alignas(64) float scales[SCALES_MAX], biases[SCALES_MAX];
 } fused_row;
 
 /* Values of the chunks in which rows advance, and of the units that are left at the end. */
-CODED int64_t chunk_len(const ij_dtype type) {
-  if (ij__dtype_is_affine(type) || type == IJ_DTYPE_NVFP4_SPLIT || type == IJ_DTYPE_MXFP4_SPLIT || type == IJ_DTYPE_MXFP8_SPLIT) return 64;
-  if (type == IJ_DTYPE_MXFP4 || type == IJ_DTYPE_NVFP4) return 64;
-  return type == IJ_DTYPE_Q4_K || type == IJ_DTYPE_Q5_K || type == IJ_DTYPE_Q6_K || type == IJ_DTYPE_IQ4_XS ? 256 : 128;
-}
+CODED int64_t chunk_len(const ij_dtype type) { return IJ_MAX(coded_len(type), (int64_t)64); }
 
-CODED void fused_affine(sink *k, const fused_row *r, int64_t c, const int64_t n, int group, const int bits, const bool once) {
-  const uint8_t *codes = r->codes + c / 32 * (4 * bits);
-  if (n == 32 || group == 32) {
-#pragma GCC unroll 2
-    for (int i = 0; i < n / 32; i++) {
-      affine t = affine_group(r->scales[c / 32 + i], r->biases[c / 32 + i], bits, once);
-      affine32(k, 2 * i, codes + 4 * bits * i, &t, bits, once);
+/* The scales of n values (at most SCALES_AHEAD) from value c on. */
+CODED void fused_scales(fused_row *r, int64_t c, int64_t n, const ij_dtype type, const variant how) {
+  if (ij__dtype_is_affine(type)) {
+    const int64_t g0 = c >> how.shift, n_group = n >> how.shift;
+    for (int64_t g = 0; g < n_group; g += 16) {
+      side16(r->scales + g, r->s.scales, r->s.side_dtype, g0 + g, IJ_MIN(16, n_group - g));
+      side16(r->biases + g, r->s.biases, r->s.side_dtype, g0 + g, IJ_MIN(16, n_group - g));
     }
-  } else {
-    affine t = affine_group(r->scales[c / group], r->biases[c / group], bits, once);
-    affine32(k, 0, codes, &t, bits, once);
-    affine32(k, 2, codes + 4 * bits, &t, bits, once);
+  } else if (ij__dtype_is_block(type)) {
+    const int64_t len = coded_len(type);
+    block_scales(r->scales, r->codes + c / len * coded_bytes(type), n / len, type);
   }
 }
 
-/* n values (a chunk, or one block or group) from value c of a row on. */
-CODED void fused_chunk(sink *k, const fused_row *r, int64_t c, const int64_t n, int group, const ij_dtype type, const bool once) {
+/* Groups of 2^how.shift values: two of 32 make a chunk, or a chunk is the whole of one or part of it. */
+CODED void fused_affine(sink *k, const fused_row *r, int64_t c, int64_t from, const int64_t n, const variant how, const int bits) {
+  const uint8_t *codes = r->codes + c / 32 * (4 * bits);
+  const int64_t g = (c - from) >> how.shift;
+  affine t = affine_group(r->scales[g], r->biases[g], bits, how.once);
+  affine32(k, 0, codes, &t, bits, how.once);
+  if (n == 32) return;
+  if (how.shift == 5) t = affine_group(r->scales[g + 1], r->biases[g + 1], bits, how.once);
+  affine32(k, 2, codes + 4 * bits, &t, bits, how.once);
+}
+
+/* n values (a chunk, or one block or group) from value c of a row on, of which the scales begin at value `from`. */
+CODED void fused_chunk(sink *k, const fused_row *r, int64_t c, int64_t from, const int64_t n, const ij_dtype type, const variant how) {
   const int64_t len = coded_len(type), bytes = coded_bytes(type);
   const uint8_t *b = r->codes + c / len * bytes;
-  switch (type) {
-    case IJ_DTYPE_Q4_K: q4_k(k, b); break;
-    case IJ_DTYPE_Q5_K: q5_k(k, b); break;
-    case IJ_DTYPE_Q6_K: q6_k(k, b); break;
-    case IJ_DTYPE_IQ4_XS: iq4_xs(k, b); break;
-    case IJ_DTYPE_MXFP4:
+  if (ij__dtype_is_affine(type)) {
+    fused_affine(k, r, c, from, n, how, (int)(bytes / 4));
+  } else if (ij__dtype_is_block(type)) {
+    const float *s = r->scales + (c - from) / len * block_scales_len(type);
 #pragma GCC unroll 2
-      for (int i = 0; i < n / 32; i++) q4_scaled(k, 2 * i, b + 17 * i + 1, codebook(ij__e2m1_twice), ij__fp4_tables.e8m0_half[b[17 * i]]);
-      break;
-    case IJ_DTYPE_NVFP4:
+    for (int i = 0; i < n / len; i++) put_block(k, i * (len / 16), b + i * bytes, s + i * block_scales_len(type), type);
+  } else {
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; i++) nvfp4(k, i, b + 4 + 8 * i, b[i]);
-      break;
-    case IJ_DTYPE_NVFP4_SPLIT:
-#pragma GCC unroll 4
-      for (int i = 0; i < n / 16; i++) nvfp4_split(k, i, b + 8 * i, r->bytes[c / 16 + i]);
-      break;
-    case IJ_DTYPE_MXFP4_SPLIT:
-#pragma GCC unroll 2
-      for (int i = 0; i < n / 32; i++) mxfp4_split(k, 2 * i, b + 16 * i, r->bytes[c / 32 + i]);
-      break;
-    case IJ_DTYPE_MXFP8_SPLIT:
-#pragma GCC unroll 2
-      for (int i = 0; i < n / 32; i++) mxfp8_split(k, 2 * i, b + 32 * i, r->bytes[c / 32 + i]);
-      break;
-    default:
-      if (ij__dtype_is_affine(type)) {
-        fused_affine(k, r, c, n, group, (int)(bytes / 4), once);
-      } else {
-        blocks32(k, b, type, (int)(n / 32));
-      }
+    for (int i = 0; i < n / len; i++) {
+      if (type == IJ_DTYPE_NVFP4_SPLIT) nvfp4_split(k, i, b + 8 * i, r->bytes[c / 16 + i]);
+      if (type == IJ_DTYPE_MXFP4_SPLIT) mxfp4_split(k, 2 * i, b + 16 * i, r->bytes[c / 32 + i]);
+      if (type == IJ_DTYPE_MXFP8_SPLIT) mxfp8_split(k, 2 * i, b + 32 * i, r->bytes[c / 32 + i]);
+    }
   }
+}
+
+/* All lines of n bytes; a constant number of instructions, for a loop over them would be mispredicted. */
+CODED void fused_prefetch(const uint8_t *p, const int64_t n) {
+#pragma GCC unroll 8
+  for (int64_t b = 0; b < n; b += 64) v_prefetch(p + b);
 }
 
 /* What stays the same for all rows of a call. */
 typedef struct fused_ctx {
   const ij_matmul *m;
   const float *x;
-  float *side; /* affine: room for the scales and biases of MR rows */
   int64_t row_bytes;
 } fused_ctx;
 
-CODED void fused_row_of(fused_row *row, const fused_ctx *f, int64_t r, float *side, const ij_dtype type) {
-  const ij_stretch s = ij__stretch_of(f->m, r);
-  *row = (fused_row){.codes = s.row, .bytes = s.scales};
-  if (!ij__dtype_is_affine(type)) return;
-  const int64_t n_group = f->m->k / s.group, room = (n_group + 15) & ~(int64_t)15;
-  row->scales = side;
-  row->biases = side + room;
-  for (int64_t g = 0; g < n_group; g += 16) {
-    side16(side + g, s.scales, s.side_dtype, g, IJ_MIN(16, n_group - g));
-    side16(side + room + g, s.biases, s.side_dtype, g, IJ_MIN(16, n_group - g));
-  }
-}
-
 /* Rows r to r + 3, of which those after r_last repeat it. */
-CODED void fused_group(const fused_ctx *f, int64_t r, int64_t r_last, const lookahead *ahead, float *sums, const ij_dtype type, const bool once) {
+CODED void fused_group(const fused_ctx *f, int64_t r, int64_t r_last, const lookahead *ahead, float *sums, const ij_dtype type,
+                       const variant how) {
   const int64_t k = f->m->k, chunk = chunk_len(type), len = coded_len(type), bytes = coded_bytes(type);
-  const int group = f->m->group;
-  const int64_t unit = ij__dtype_is_affine(type) ? 32 : len;
   fused_row row[MR];
   vec c[MR][PASSES];
   UNROLL for (int i = 0; i < MR; i++) {
-    fused_row_of(&row[i], f, IJ_MIN(r + i, r_last), f->side + i * (f->m->k / 16 + 32), type);
+    row[i].s = ij__stretch_of(f->m, IJ_MIN(r + i, r_last));
+    row[i].codes = row[i].s.row;
+    row[i].bytes = row[i].s.scales;
     c[i][0] = v_zero();
   }
-  for (int64_t c0 = 0; c0 < k; c0 += 256) {
-    const int64_t end = IJ_MIN(k, c0 + 256);
-    for (int i = 0; i < MR; i++) coded_prefetch((const char *)row[i].codes, c0 / len * bytes, end / len * bytes, f->row_bytes, ahead);
-    int64_t at = c0;
-    for (; at + chunk <= end; at += chunk) {
-      UNROLL for (int i = 0; i < MR; i++) {
-        sink s = {.x = f->x + at, .sum = c[i][0], .fused = true};
-        fused_chunk(&s, &row[i], at, chunk, group, type, once);
-        c[i][0] = s.sum;
+  for (int64_t c0 = 0; c0 < k; c0 += SCALES_AHEAD) {
+    const int64_t end = IJ_MIN(k, c0 + SCALES_AHEAD);
+    for (int i = 0; i < MR; i++) fused_scales(&row[i], c0, end - c0, type, how);
+    for (int64_t at = c0; at < end;) {
+      const int64_t stop = IJ_MIN(end, at + 256);
+      const int64_t b0 = at / len * bytes, further = b0 + (b0 < f->row_bytes - ahead->bytes ? ahead->before : ahead->after);
+      UNROLL for (int i = 0; i < MR; i++) fused_prefetch(row[i].codes + further, 256 / len * bytes);
+      for (; at + chunk <= stop; at += chunk) {
+        UNROLL for (int i = 0; i < MR; i++) {
+          sink s = {.x = f->x + at, .sum = c[i][0], .fused = true};
+          fused_chunk(&s, &row[i], at, c0, chunk, type, how);
+          c[i][0] = s.sum;
+        }
       }
-    }
-    if (chunk == unit) continue;
-    for (; at < end; at += unit) {
-      UNROLL for (int i = 0; i < MR; i++) {
-        sink s = {.x = f->x + at, .sum = c[i][0], .fused = true};
-        fused_chunk(&s, &row[i], at, unit, group, type, once);
-        c[i][0] = s.sum;
+      if (chunk == len) continue;
+      for (; at < stop; at += len) {
+        UNROLL for (int i = 0; i < MR; i++) {
+          sink s = {.x = f->x + at, .sum = c[i][0], .fused = true};
+          fused_chunk(&s, &row[i], at, c0, len, type, how);
+          c[i][0] = s.sum;
+        }
       }
     }
   }
@@ -158,14 +151,13 @@ CODED void fused_group(const fused_ctx *f, int64_t r, int64_t r_last, const look
   store_sums(sums, 0, MR, c);
 }
 
-CODED void fused_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type, const bool once) {
+CODED void fused_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type, const variant how) {
   float sums[BATCH] = {0}; /* rows that a short batch lacks are folded too, and dropped */
   float *room = (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
-  fused_ctx f = {.m = m, .x = m->x, .side = room, .row_bytes = ij__dtype_row_bytes(type, m->k)};
+  fused_ctx f = {.m = m, .x = m->x, .row_bytes = ij__dtype_row_bytes(type, m->k)};
   if (order_of(type) != ORDER_PLAIN) {
     order_x(room, m->x, m->k, order_of(type));
     f.x = room;
-    f.side = room + m->k;
   }
   const lookahead la = lookahead_of(m, f.row_bytes);
   lookahead_start(&la, (const char *)m->w + r0 * m->w_stride, m->w_stride, r1 - r0, f.row_bytes);
@@ -174,23 +166,36 @@ CODED void fused_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch
     if (r + V >= r1 && m->w_next) lookahead_start(&la, m->w_next, m->w_stride, m->n_next, f.row_bytes);
     for (int64_t g = 0; g < n_row; g += MR) {
       lookahead ahead = lookahead_at(&la, (r1 - r - g) / MR);
-      fused_group(&f, r + g, r1 - 1, &ahead, sums + g * 4, type, once);
+      fused_group(&f, r + g, r1 - 1, &ahead, sums + g * 4, type, how);
     }
     store_batch(m->y + r, m->ldy, sums, 1, n_row);
   }
 }
 
-/* x in another order and the scales of four rows must fit scratch; longer rows take the general way. */
-#define FUSED_MAX_K 131072
+/* x in another order must fit scratch; longer rows take the general way. */
+#define FUSED_MAX_K (IJ_MATMUL_SCRATCH - 16)
+
+/* Affine types by group and rounding. */
+CODED void fused_affine_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type) {
+  if (m->side_dtype == IJ_DTYPE_F32) {
+    if (m->group == 32) fused_rows(m, r0, r1, scratch, type, (variant){5, false});
+    if (m->group == 64) fused_rows(m, r0, r1, scratch, type, (variant){6, false});
+    if (m->group == 128) fused_rows(m, r0, r1, scratch, type, (variant){7, false});
+  } else {
+    if (m->group == 32) fused_rows(m, r0, r1, scratch, type, (variant){5, true});
+    if (m->group == 64) fused_rows(m, r0, r1, scratch, type, (variant){6, true});
+    if (m->group == 128) fused_rows(m, r0, r1, scratch, type, (variant){7, true});
+  }
+}
 
 #define MATMUL_FUSED(id)                                                                                          \
   static void matmul_fused_##id(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {                     \
     if (m->n != 1 || m->k > FUSED_MAX_K) {                                                                        \
       matmul_coded(m, r0, r1, scratch, IJ_DTYPE_##id);                                                            \
-    } else if (ij__dtype_is_affine(IJ_DTYPE_##id) && m->side_dtype == IJ_DTYPE_F32) {                             \
-      fused_rows(m, r0, r1, scratch, IJ_DTYPE_##id, false);                                                       \
+    } else if (ij__dtype_is_affine(IJ_DTYPE_##id)) {                                                              \
+      fused_affine_rows(m, r0, r1, scratch, IJ_DTYPE_##id);                                                       \
     } else {                                                                                                      \
-      fused_rows(m, r0, r1, scratch, IJ_DTYPE_##id, true);                                                        \
+      fused_rows(m, r0, r1, scratch, IJ_DTYPE_##id, (variant){0, true});                                          \
     }                                                                                                             \
   }
 
