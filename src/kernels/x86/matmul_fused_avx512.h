@@ -1,12 +1,18 @@
 /* matmul_fused_avx512.h: one token times block and split types: decoded values go into the multiply-add from registers.
  *
  * Four rows advance together, a chunk at a time, each with one sum: their chains of multiply-adds overlap, and the chunk of x stays in
- * the first-level cache. Included by matmul_avx512.c after matmul_tile.h.
+ * the first-level cache. They are one of each quarter of the rows, so that memory is read in four long streams, far apart: the
+ * processor's own prefetcher follows one stream in a page. Included by matmul_avx512.c after matmul_tile.h.
  */
 #ifndef IJ_KERNELS_X86_MATMUL_FUSED_AVX512_H
 #define IJ_KERNELS_X86_MATMUL_FUSED_AVX512_H
 
 #include "kernels/x86/coded_avx512.h"
+
+#define SIDE_AHEAD 2 /* rows of each stream whose scales and biases are fetched before they are needed */
+#ifndef FUSED_AHEAD
+#define FUSED_AHEAD 1024 /* bytes between the weights in use and those fetched, in each of the four streams */
+#endif
 
 /* The order of the sixteen values of a step in the lanes of the fused products; see paired_nibbles. */
 typedef enum lane_order {
@@ -98,27 +104,63 @@ CODED void fused_chunk(sink *k, const fused_row *r, int64_t c, int64_t from, con
   }
 }
 
-/* All lines of n bytes; a constant number of instructions, for a loop over them would be mispredicted. */
-CODED void fused_prefetch(const uint8_t *p, const int64_t n) {
-#pragma GCC unroll 8
+/* Weights to fetch: a cursor that walks rows one after the other. After the last come the caller's next. */
+typedef struct cursor {
+  const uint8_t *row;
+  int64_t offset, row_bytes, stride, n_row;
+  const uint8_t *next;
+  int64_t n_next;
+} cursor;
+
+/* The next n bytes, in a constant number of instructions: a loop over them would be mispredicted. */
+CODED void fetch(cursor *c, const int64_t n) {
+  const uint8_t *p = c->row + c->offset;
+#pragma GCC unroll 32
   for (int64_t b = 0; b < n; b += 64) v_prefetch(p + b);
+  c->offset += n;
+  if (c->offset < c->row_bytes) return;
+  c->offset -= c->row_bytes;
+  c->row += c->stride;
+  if (--c->n_row > 0) return;
+  if (c->n_next == 0) { /* nothing more: the last row again and again */
+    c->row -= c->stride;
+    c->n_row = 1;
+    return;
+  }
+  c->row = c->next;
+  c->n_row = c->n_next;
+  c->n_next = 0;
 }
 
 /* What stays the same for all rows of a call. */
 typedef struct fused_ctx {
   const ij_matmul *m;
   const float *x;
-  int64_t row_bytes;
+  int64_t r1, quarter; /* rows of a quarter; those from r1 on are not there, and the last is taken instead */
+  cursor fetch[MR];
 } fused_ctx;
 
-/* Rows r to r + 3, of which those after r_last repeat it. */
-CODED void fused_group(const fused_ctx *f, int64_t r, int64_t r_last, const lookahead *ahead, float *sums, const ij_dtype type,
-                       const variant how) {
+/* Scales and biases of row r and those of the other quarters. */
+static void fetch_side(const fused_ctx *f, int64_t r, ij_dtype type) {
+  const ij_matmul *m = f->m;
+  const int64_t size = ij__dtype_is_affine(type) ? ij__dtype_block_bytes(m->side_dtype) : 1, bytes = m->k / m->group * size;
+  for (int64_t i = 0; i < MR; i++) {
+    const int64_t at = IJ_MIN(r + i * f->quarter, f->r1 - 1) * m->side_stride;
+    for (int64_t b = 0; b < bytes + 63; b += 64) {
+      v_prefetch((const char *)m->scales + at + b);
+      if (m->biases) v_prefetch((const char *)m->biases + at + b);
+    }
+  }
+}
+
+/* Row r and those of the other quarters. */
+CODED void fused_group(fused_ctx *f, int64_t r, float *sums, const ij_dtype type, const variant how) {
   const int64_t k = f->m->k, chunk = chunk_len(type), len = coded_len(type), bytes = coded_bytes(type);
   fused_row row[MR];
   vec c[MR][PASSES];
+  if (ij__dtype_is_split(type)) fetch_side(f, r + SIDE_AHEAD, type);
   UNROLL for (int i = 0; i < MR; i++) {
-    row[i].s = ij__stretch_of(f->m, IJ_MIN(r + i, r_last));
+    row[i].s = ij__stretch_of(f->m, IJ_MIN(r + i * f->quarter, f->r1 - 1));
     row[i].codes = row[i].s.row;
     row[i].bytes = row[i].s.scales;
     c[i][0] = v_zero();
@@ -128,8 +170,7 @@ CODED void fused_group(const fused_ctx *f, int64_t r, int64_t r_last, const look
     for (int i = 0; i < MR; i++) fused_scales(&row[i], c0, end - c0, type, how);
     for (int64_t at = c0; at < end;) {
       const int64_t stop = IJ_MIN(end, at + 256);
-      const int64_t b0 = at / len * bytes, further = b0 + (b0 < f->row_bytes - ahead->bytes ? ahead->before : ahead->after);
-      UNROLL for (int i = 0; i < MR; i++) fused_prefetch(row[i].codes + further, 256 / len * bytes);
+      UNROLL for (int i = 0; i < MR; i++) fetch(&f->fetch[i], 256 / len * bytes);
       for (; at + chunk <= stop; at += chunk) {
         UNROLL for (int i = 0; i < MR; i++) {
           sink s = {.x = f->x + at, .sum = c[i][0], .fused = true};
@@ -151,24 +192,47 @@ CODED void fused_group(const fused_ctx *f, int64_t r, int64_t r_last, const look
   store_sums(sums, 0, MR, c);
 }
 
+/* Where the products of the rows and those that follow fetch their weights, the first FUSED_AHEAD bytes of which are fetched now. */
+CODED void fused_start(fused_ctx *f, int64_t r0, int64_t row_bytes) {
+  const ij_matmul *m = f->m;
+  const int64_t n_next = m->w_next ? m->n_next : 0, next_quarter = ij__div_up(n_next, MR);
+  for (int64_t i = 0; i < MR; i++) {
+    const int64_t first = IJ_MIN(r0 + i * f->quarter, f->r1 - 1);
+    cursor *c = &f->fetch[i];
+    *c = (cursor){.row = (const uint8_t *)m->w + first * m->w_stride, .row_bytes = row_bytes, .stride = m->w_stride};
+    c->n_row = IJ_MIN(f->quarter, f->r1 - first);
+    if (i * next_quarter < n_next) {
+      c->next = (const uint8_t *)m->w_next + i * next_quarter * m->w_stride;
+      c->n_next = IJ_MIN(next_quarter, n_next - i * next_quarter);
+    }
+    for (int64_t b = 0; b < FUSED_AHEAD; b += 256) fetch(c, 256);
+  }
+}
+
+/* The first n outputs from sums of rows [row of a quarter][quarter]. */
+static void fused_store(const fused_ctx *f, int64_t r, const float *sums, int64_t n) {
+  float out[V];
+  store_batch(out, V, sums, 1, V);
+  for (int64_t q = 0; q < MR; q++) {
+    for (int64_t i = 0; i < n && r + i + q * f->quarter < f->r1; i++) f->m->y[r + i + q * f->quarter] = out[i * MR + q];
+  }
+}
+
 CODED void fused_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type, const variant how) {
-  float sums[BATCH] = {0}; /* rows that a short batch lacks are folded too, and dropped */
+  if (r0 >= r1) return;
+  float sums[BATCH] = {0};
   float *room = (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
-  fused_ctx f = {.m = m, .x = m->x, .row_bytes = ij__dtype_row_bytes(type, m->k)};
+  fused_ctx f = {.m = m, .x = m->x, .r1 = r1, .quarter = ij__div_up(r1 - r0, MR)};
   if (order_of(type) != ORDER_PLAIN) {
     order_x(room, m->x, m->k, order_of(type));
     f.x = room;
   }
-  const lookahead la = lookahead_of(m, f.row_bytes);
-  lookahead_start(&la, (const char *)m->w + r0 * m->w_stride, m->w_stride, r1 - r0, f.row_bytes);
-  for (int64_t r = r0; r < r1; r += V) {
-    const int64_t n_row = IJ_MIN(V, r1 - r);
-    if (r + V >= r1 && m->w_next) lookahead_start(&la, m->w_next, m->w_stride, m->n_next, f.row_bytes);
-    for (int64_t g = 0; g < n_row; g += MR) {
-      lookahead ahead = lookahead_at(&la, (r1 - r - g) / MR);
-      fused_group(&f, r + g, r1 - 1, &ahead, sums + g * 4, type, how);
-    }
-    store_batch(m->y + r, m->ldy, sums, 1, n_row);
+  fused_start(&f, r0, ij__dtype_row_bytes(type, m->k));
+  for (int64_t i = 0; i < SIDE_AHEAD && ij__dtype_is_split(type); i++) fetch_side(&f, r0 + i, type);
+  for (int64_t r = r0; r < r0 + f.quarter; r += BATCH_GROUPS) {
+    const int64_t n = IJ_MIN(BATCH_GROUPS, r0 + f.quarter - r);
+    for (int64_t g = 0; g < n; g++) fused_group(&f, r + g, sums + g * 16, type, how);
+    fused_store(&f, r, sums, n);
   }
 }
 
