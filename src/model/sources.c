@@ -9,6 +9,8 @@
 #include "core/os.h"
 #include "core/str.h"
 
+#define MAX_COLS ((int64_t)1 << 40) /* a shape with a 0 in it may claim any length beside it */
+
 /* --------------------------------------------------------------------------------------------------- slots and sources */
 
 static bool source_at(ij_source *out, const ij_names *n, const ij_name_row *row, int layer) {
@@ -350,7 +352,9 @@ bool ij__source_matrix(ij_matrix *out, const ij_names *names, const ij_source *s
   *out = (ij_matrix){.data = s->main->data, .cols = cols};
   bool ok = false;
   if (size) why[0] = 0;
-  if (cols > 0 && nothing_else(s, why, size)) {
+  if (cols > MAX_COLS) {
+    snprintf(why, size, "rows of %lld values are too long", (long long)cols);
+  } else if (cols > 0 && nothing_else(s, why, size)) {
     if (s->form == IJ_FORM_PLAIN)
       ok = plain_matrix(out, s, cols, why, size);
     else if (s->form == IJ_FORM_MLX)
