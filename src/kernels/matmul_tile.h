@@ -407,17 +407,26 @@ typedef struct panel {
   prefetcher fetch;
 } panel;
 
-/* Group of rows from r on, steps [s0, s1), as float32 for the tile to pack. */
+/* Decoders of a level that write a row's values where the panel has them (V = 16: steps MR * 16 floats apart), or NULL. */
+static ij_decode_fn panel_decoders[IJ_DTYPE_COUNT];
+
+/* Group of rows from r on, steps [s0, s1): into the panel at once, or as float32 for the tile to pack. */
 static void decode_source(const panel *pn, tile_args *a, int64_t r, int64_t s0, int64_t s1) {
   const int64_t r_last = pn->r0 + pn->n_row - 1, n = (s1 - s0) * 16;
+  const ij_decode_fn into_panel = panel_decoders[pn->type];
+  if (into_panel) a->pack = false;
   for (int i = 0; i < MR; i++) {
+    ij_stretch s = ij__stretch_of(pn->m, IJ_MIN(r + i, r_last));
+    s.c0 = s0 * 16;
+    s.n = n;
+    if (into_panel) {
+      into_panel(a->w + i * V, &s);
+      continue;
+    }
     if (r + i > r_last) {
       a->source[i] = a->source[i - 1];
       continue;
     }
-    ij_stretch s = ij__stretch_of(pn->m, r + i);
-    s.c0 = s0 * 16;
-    s.n = n;
     float *to = pn->decoded + i * n;
     pn->decode(to, &s);
     a->source[i] = (const char *)to;

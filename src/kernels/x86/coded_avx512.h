@@ -17,6 +17,15 @@
 #include "quant/fmt_fp4.h"
 #include "quant/fmt_iq.h"
 
+/* X(identifier) */
+#define IJ_CODED_AVX512_LIST(X)                                                                                            \
+  X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(NVFP4) X(AFFINE2) X(AFFINE3) \
+  X(AFFINE4) X(AFFINE5) X(AFFINE6) X(AFFINE8) X(NVFP4_SPLIT) X(MXFP4_SPLIT) X(MXFP8_SPLIT)
+
+/* Decoders that write 16 floats of every IJ_PANEL_STEP, as one of the four rows that a panel of the tiled product interleaves. */
+#define IJ_PANEL_STEP 64
+void ij__decode_panel_fill_avx512(ij_decode_fn *panel);
+
 #define CODED static inline __attribute__((always_inline))
 
 /* Values and bytes of a block, as constants. */

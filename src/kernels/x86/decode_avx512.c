@@ -18,20 +18,22 @@ static void fp4_tables_make(void) {
 
 /* ---- blocks ---- */
 
-CODED void decode_blocks(float *y, const ij_stretch *s, const ij_dtype type) {
+CODED void decode_blocks(float *y, const int64_t step, const ij_stretch *s, const ij_dtype type) {
   const int64_t len = coded_len(type), bytes = coded_bytes(type), n_scale = block_scales_len(type);
   const uint8_t *b = (const uint8_t *)s->row + s->c0 / len * bytes;
   _Alignas(64) float scales[SCALES_MAX + 4];
-  sink k = {.y = y, .step = 16};
+  sink k = {.y = y, .step = step};
   for (int64_t i = 0; i < s->n; i += SCALES_AHEAD) {
     const int64_t n = IJ_MIN(s->n - i, (int64_t)SCALES_AHEAD) / len;
     block_scales(scales, b, n, type);
-    for (int64_t j = 0; j < n; j++, b += bytes, k.y += len) put_block(&k, 0, b, scales + j * n_scale, type);
+    for (int64_t j = 0; j < n; j++, b += bytes, k.y += len / 16 * step) put_block(&k, 0, b, scales + j * n_scale, type);
   }
 }
 
-#define DECODE_BLOCKS(id) \
-  static void decode_##id(float *y, const ij_stretch *s) { decode_blocks(y, s, IJ_DTYPE_##id); }
+/* Values one after the other, and as they lie in the panels of the tiled product. */
+#define DECODE_BLOCKS(id)                                                                                                  \
+  static void decode_##id(float *y, const ij_stretch *s) { decode_blocks(y, 16, s, IJ_DTYPE_##id); }                       \
+  static void panel_##id(float *y, const ij_stretch *s) { decode_blocks(y, IJ_PANEL_STEP, s, IJ_DTYPE_##id); }
 DECODE_BLOCKS(Q4_0)
 DECODE_BLOCKS(Q4_1)
 DECODE_BLOCKS(Q5_0)
@@ -47,27 +49,34 @@ DECODE_BLOCKS(NVFP4)
 
 /* ---- split types ---- */
 
-CODED void decode_affine(float *y, const ij_stretch *s, const int bits, const bool once) {
+CODED void decode_affine(float *y, const int64_t step, const ij_stretch *s, const int bits, const bool once) {
   float scales[16], biases[16];
   const uint8_t *codes = (const uint8_t *)s->row + s->c0 / 32 * (4 * bits);
   const int64_t g0 = s->c0 / s->group, n_group = s->n / s->group, parts = s->group / 32;
-  sink k = {.y = y, .step = 16};
+  sink k = {.y = y, .step = step};
   for (int64_t g = 0; g < n_group; g++) {
     if (g % 16 == 0) {
       side16(scales, s->scales, s->side_dtype, g0 + g, IJ_MIN(16, n_group - g));
       side16(biases, s->biases, s->side_dtype, g0 + g, IJ_MIN(16, n_group - g));
     }
     const affine t = affine_group(scales[g % 16], biases[g % 16], bits, once);
-    for (int64_t i = 0; i < parts; i++, codes += 4 * bits, k.y += 32) affine32(&k, 0, codes, &t, bits, once);
+    for (int64_t i = 0; i < parts; i++, codes += 4 * bits, k.y += 2 * step) affine32(&k, 0, codes, &t, bits, once);
   }
 }
 
 #define DECODE_AFFINE(bits)                                                     \
   static void decode_AFFINE##bits(float *y, const ij_stretch *s) {              \
     if (s->side_dtype == IJ_DTYPE_F32) {                                        \
-      decode_affine(y, s, bits, false);                                         \
+      decode_affine(y, 16, s, bits, false);                                     \
     } else {                                                                    \
-      decode_affine(y, s, bits, true);                                          \
+      decode_affine(y, 16, s, bits, true);                                      \
+    }                                                                           \
+  }                                                                             \
+  static void panel_AFFINE##bits(float *y, const ij_stretch *s) {               \
+    if (s->side_dtype == IJ_DTYPE_F32) {                                        \
+      decode_affine(y, IJ_PANEL_STEP, s, bits, false);                          \
+    } else {                                                                    \
+      decode_affine(y, IJ_PANEL_STEP, s, bits, true);                           \
     }                                                                           \
   }
 DECODE_AFFINE(2)
@@ -77,20 +86,33 @@ DECODE_AFFINE(5)
 DECODE_AFFINE(6)
 DECODE_AFFINE(8)
 
-#define DECODE_SMALL_FLOATS(id, name, len, bytes)                                                                     \
-  static void decode_##id(float *y, const ij_stretch *s) {                                                            \
-    const uint8_t *codes = (const uint8_t *)s->row + s->c0 / len * bytes, *scale = (const uint8_t *)s->scales + s->c0 / len; \
-    sink k = {.y = y, .step = 16};                                                                                    \
-    for (int64_t i = 0; i < s->n / len; i++, codes += bytes) name(&k, i * (len / 16), codes, scale[i]);               \
+CODED void decode_small(float *y, const int64_t step, const ij_stretch *s, const ij_dtype type) {
+  const int64_t len = coded_len(type), bytes = coded_bytes(type);
+  const uint8_t *codes = (const uint8_t *)s->row + s->c0 / len * bytes, *scale = (const uint8_t *)s->scales + s->c0 / len;
+  sink k = {.y = y, .step = step};
+  for (int64_t i = 0; i < s->n / len; i++, codes += bytes, k.y += len / 16 * step) {
+    if (type == IJ_DTYPE_NVFP4_SPLIT) nvfp4_split(&k, 0, codes, scale[i]);
+    if (type == IJ_DTYPE_MXFP4_SPLIT) mxfp4_split(&k, 0, codes, scale[i]);
+    if (type == IJ_DTYPE_MXFP8_SPLIT) mxfp8_split(&k, 0, codes, scale[i]);
   }
-DECODE_SMALL_FLOATS(NVFP4_SPLIT, nvfp4_split, 16, 8)
-DECODE_SMALL_FLOATS(MXFP4_SPLIT, mxfp4_split, 32, 16)
-DECODE_SMALL_FLOATS(MXFP8_SPLIT, mxfp8_split, 32, 32)
+}
+
+#define DECODE_SMALL(id)                                                                                                   \
+  static void decode_##id(float *y, const ij_stretch *s) { decode_small(y, 16, s, IJ_DTYPE_##id); }                        \
+  static void panel_##id(float *y, const ij_stretch *s) { decode_small(y, IJ_PANEL_STEP, s, IJ_DTYPE_##id); }
+DECODE_SMALL(NVFP4_SPLIT)
+DECODE_SMALL(MXFP4_SPLIT)
+DECODE_SMALL(MXFP8_SPLIT)
 
 void ij__decode_fill_avx512(ij_kernels *k) {
   fp4_tables_make();
 #define SET(id) k->decode[IJ_DTYPE_##id] = decode_##id;
-  SET(Q4_0) SET(Q4_1) SET(Q5_0) SET(Q5_1) SET(Q8_0) SET(Q4_K) SET(Q5_K) SET(Q6_K) SET(IQ4_NL) SET(IQ4_XS) SET(MXFP4) SET(NVFP4)
-  SET(AFFINE2) SET(AFFINE3) SET(AFFINE4) SET(AFFINE5) SET(AFFINE6) SET(AFFINE8) SET(NVFP4_SPLIT) SET(MXFP4_SPLIT) SET(MXFP8_SPLIT)
+  IJ_CODED_AVX512_LIST(SET)
+#undef SET
+}
+
+void ij__decode_panel_fill_avx512(ij_decode_fn *panel) {
+#define SET(id) panel[IJ_DTYPE_##id] = panel_##id;
+  IJ_CODED_AVX512_LIST(SET)
 #undef SET
 }

@@ -10,9 +10,7 @@
 #include "kernels/x86/coded_avx512.h"
 
 #define SIDE_AHEAD 2 /* rows of each stream whose scales and biases are fetched before they are needed */
-#ifndef FUSED_AHEAD
-#define FUSED_AHEAD 1024 /* bytes between the weights in use and those fetched, in each of the four streams */
-#endif
+#define FUSED_AHEAD 2048 /* values between those in use and those fetched, in each of the four streams */
 
 /* The order of the sixteen values of a step in the lanes of the fused products; see paired_nibbles. */
 typedef enum lane_order {
@@ -42,12 +40,6 @@ CODED __m512 plain_order(__m512 sum, const lane_order order) {
   return _mm512_permutexvar_ps(order == ORDER_PAIRS ? pairs : quarters, sum);
 }
 
-/* Of affine types, constants too: log2 of the group, and whether scale * code + bias is rounded once. */
-typedef struct variant {
-  int shift;
-  bool once;
-} variant;
-
 /* A row: its codes, its scale bytes, and the scales of SCALES_AHEAD values as floats; biases of affine types, which have one scale and
  * one bias per group. */
 typedef struct fused_row {
@@ -56,13 +48,15 @@ typedef struct fused_row {
   _Alignas(64) float scales[SCALES_MAX], biases[SCALES_MAX];
 } fused_row;
 
-/* Values of the chunks in which rows advance, and of the units that are left at the end. */
-CODED int64_t chunk_len(const ij_dtype type) { return IJ_MAX(coded_len(type), (int64_t)64); }
+/* Values of the chunks in which rows advance. */
+CODED int64_t chunk_len(const ij_dtype type, const int shift) {
+  return ij__dtype_is_affine(type) ? shift == 6 ? 64 : 32 : IJ_MAX(coded_len(type), (int64_t)64);
+}
 
 /* The scales of n values (at most SCALES_AHEAD) from value c on. */
-CODED void fused_scales(fused_row *r, int64_t c, int64_t n, const ij_dtype type, const variant how) {
+CODED void fused_scales(fused_row *r, int64_t c, int64_t n, const ij_dtype type, const int shift) {
   if (ij__dtype_is_affine(type)) {
-    const int64_t g0 = c >> how.shift, n_group = n >> how.shift;
+    const int64_t g0 = c >> shift, n_group = n >> shift;
     for (int64_t g = 0; g < n_group; g += 16) {
       side16(r->scales + g, r->s.scales, r->s.side_dtype, g0 + g, IJ_MIN(16, n_group - g));
       side16(r->biases + g, r->s.biases, r->s.side_dtype, g0 + g, IJ_MIN(16, n_group - g));
@@ -73,23 +67,21 @@ CODED void fused_scales(fused_row *r, int64_t c, int64_t n, const ij_dtype type,
   }
 }
 
-/* Groups of 2^how.shift values: two of 32 make a chunk, or a chunk is the whole of one or part of it. */
-CODED void fused_affine(sink *k, const fused_row *r, int64_t c, int64_t from, const int64_t n, const variant how, const int bits) {
+/* 32 or 64 values of groups of 2^shift, none of them in two groups. */
+CODED void fused_affine(sink *k, const fused_row *r, int64_t c, int64_t from, const int64_t n, const int shift, const int bits) {
   const uint8_t *codes = r->codes + c / 32 * (4 * bits);
-  const int64_t g = (c - from) >> how.shift;
-  affine t = affine_group(r->scales[g], r->biases[g], bits, how.once);
-  affine32(k, 0, codes, &t, bits, how.once);
-  if (n == 32) return;
-  if (how.shift == 5) t = affine_group(r->scales[g + 1], r->biases[g + 1], bits, how.once);
-  affine32(k, 2, codes + 4 * bits, &t, bits, how.once);
+  const int64_t g = (c - from) >> shift;
+  const affine t = affine_group(r->scales[g], r->biases[g], bits, true);
+  affine32(k, 0, codes, &t, bits, true);
+  if (n == 64) affine32(k, 2, codes + 4 * bits, &t, bits, true);
 }
 
 /* n values (a chunk, or one block or group) from value c of a row on, of which the scales begin at value `from`. */
-CODED void fused_chunk(sink *k, const fused_row *r, int64_t c, int64_t from, const int64_t n, const ij_dtype type, const variant how) {
+CODED void fused_chunk(sink *k, const fused_row *r, int64_t c, int64_t from, const int64_t n, const ij_dtype type, const int shift) {
   const int64_t len = coded_len(type), bytes = coded_bytes(type);
   const uint8_t *b = r->codes + c / len * bytes;
   if (ij__dtype_is_affine(type)) {
-    fused_affine(k, r, c, from, n, how, (int)(bytes / 4));
+    fused_affine(k, r, c, from, n, shift, (int)(bytes / 4));
   } else if (ij__dtype_is_block(type)) {
     const float *s = r->scales + (c - from) / len * block_scales_len(type);
 #pragma GCC unroll 2
@@ -154,8 +146,8 @@ static void fetch_side(const fused_ctx *f, int64_t r, ij_dtype type) {
 }
 
 /* Row r and those of the other quarters. */
-CODED void fused_group(fused_ctx *f, int64_t r, float *sums, const ij_dtype type, const variant how) {
-  const int64_t k = f->m->k, chunk = chunk_len(type), len = coded_len(type), bytes = coded_bytes(type);
+CODED void fused_group(fused_ctx *f, int64_t r, float *sums, const ij_dtype type, const int shift) {
+  const int64_t k = f->m->k, chunk = chunk_len(type, shift), len = coded_len(type), bytes = coded_bytes(type);
   fused_row row[MR];
   vec c[MR][PASSES];
   if (ij__dtype_is_split(type)) fetch_side(f, r + SIDE_AHEAD, type);
@@ -167,14 +159,14 @@ CODED void fused_group(fused_ctx *f, int64_t r, float *sums, const ij_dtype type
   }
   for (int64_t c0 = 0; c0 < k; c0 += SCALES_AHEAD) {
     const int64_t end = IJ_MIN(k, c0 + SCALES_AHEAD);
-    for (int i = 0; i < MR; i++) fused_scales(&row[i], c0, end - c0, type, how);
+    for (int i = 0; i < MR; i++) fused_scales(&row[i], c0, end - c0, type, shift);
     for (int64_t at = c0; at < end;) {
       const int64_t stop = IJ_MIN(end, at + 256);
       UNROLL for (int i = 0; i < MR; i++) fetch(&f->fetch[i], 256 / len * bytes);
       for (; at + chunk <= stop; at += chunk) {
         UNROLL for (int i = 0; i < MR; i++) {
           sink s = {.x = f->x + at, .sum = c[i][0], .fused = true};
-          fused_chunk(&s, &row[i], at, c0, chunk, type, how);
+          fused_chunk(&s, &row[i], at, c0, chunk, type, shift);
           c[i][0] = s.sum;
         }
       }
@@ -182,7 +174,7 @@ CODED void fused_group(fused_ctx *f, int64_t r, float *sums, const ij_dtype type
       for (; at < stop; at += len) {
         UNROLL for (int i = 0; i < MR; i++) {
           sink s = {.x = f->x + at, .sum = c[i][0], .fused = true};
-          fused_chunk(&s, &row[i], at, c0, len, type, how);
+          fused_chunk(&s, &row[i], at, c0, len, type, shift);
           c[i][0] = s.sum;
         }
       }
@@ -192,8 +184,8 @@ CODED void fused_group(fused_ctx *f, int64_t r, float *sums, const ij_dtype type
   store_sums(sums, 0, MR, c);
 }
 
-/* Where the products of the rows and those that follow fetch their weights, the first FUSED_AHEAD bytes of which are fetched now. */
-CODED void fused_start(fused_ctx *f, int64_t r0, int64_t row_bytes) {
+/* Where the products of the rows and those that follow fetch their weights, the first FUSED_AHEAD values of which are fetched now. */
+CODED void fused_start(fused_ctx *f, int64_t r0, int64_t row_bytes, const ij_dtype type) {
   const ij_matmul *m = f->m;
   const int64_t n_next = m->w_next ? m->n_next : 0, next_quarter = ij__div_up(n_next, MR);
   for (int64_t i = 0; i < MR; i++) {
@@ -205,7 +197,7 @@ CODED void fused_start(fused_ctx *f, int64_t r0, int64_t row_bytes) {
       c->next = (const uint8_t *)m->w_next + i * next_quarter * m->w_stride;
       c->n_next = IJ_MIN(next_quarter, n_next - i * next_quarter);
     }
-    for (int64_t b = 0; b < FUSED_AHEAD; b += 256) fetch(c, 256);
+    for (int64_t v = 0; v < FUSED_AHEAD; v += 256) fetch(c, 256 / coded_len(type) * coded_bytes(type));
   }
 }
 
@@ -218,7 +210,7 @@ static void fused_store(const fused_ctx *f, int64_t r, const float *sums, int64_
   }
 }
 
-CODED void fused_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type, const variant how) {
+CODED void fused_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type, const int shift) {
   if (r0 >= r1) return;
   float sums[BATCH] = {0};
   float *room = (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
@@ -227,11 +219,11 @@ CODED void fused_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch
     order_x(room, m->x, m->k, order_of(type));
     f.x = room;
   }
-  fused_start(&f, r0, ij__dtype_row_bytes(type, m->k));
+  fused_start(&f, r0, ij__dtype_row_bytes(type, m->k), type);
   for (int64_t i = 0; i < SIDE_AHEAD && ij__dtype_is_split(type); i++) fetch_side(&f, r0 + i, type);
   for (int64_t r = r0; r < r0 + f.quarter; r += BATCH_GROUPS) {
     const int64_t n = IJ_MIN(BATCH_GROUPS, r0 + f.quarter - r);
-    for (int64_t g = 0; g < n; g++) fused_group(&f, r + g, sums + g * 16, type, how);
+    for (int64_t g = 0; g < n; g++) fused_group(&f, r + g, sums + g * 16, type, shift);
     fused_store(&f, r, sums, n);
   }
 }
@@ -239,39 +231,33 @@ CODED void fused_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch
 /* x in another order must fit scratch; longer rows take the general way. */
 #define FUSED_MAX_K (IJ_MATMUL_SCRATCH - 16)
 
-/* Affine types by group and rounding. */
+/* Groups of 64 are the common case, worth code of their own; float32 scales, of which no published file has any, are left to others. */
 CODED void fused_affine_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type) {
-  if (m->side_dtype == IJ_DTYPE_F32) {
-    if (m->group == 32) fused_rows(m, r0, r1, scratch, type, (variant){5, false});
-    if (m->group == 64) fused_rows(m, r0, r1, scratch, type, (variant){6, false});
-    if (m->group == 128) fused_rows(m, r0, r1, scratch, type, (variant){7, false});
+  if (m->group == 64) {
+    fused_rows(m, r0, r1, scratch, type, 6);
   } else {
-    if (m->group == 32) fused_rows(m, r0, r1, scratch, type, (variant){5, true});
-    if (m->group == 64) fused_rows(m, r0, r1, scratch, type, (variant){6, true});
-    if (m->group == 128) fused_rows(m, r0, r1, scratch, type, (variant){7, true});
+    fused_rows(m, r0, r1, scratch, type, m->group == 32 ? 5 : 7);
   }
 }
 
-#define MATMUL_FUSED(id)                                                                                          \
-  static void matmul_fused_##id(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {                     \
-    if (m->n != 1 || m->k > FUSED_MAX_K) {                                                                        \
-      matmul_coded(m, r0, r1, scratch, IJ_DTYPE_##id);                                                            \
-    } else if (ij__dtype_is_affine(IJ_DTYPE_##id)) {                                                              \
-      fused_affine_rows(m, r0, r1, scratch, IJ_DTYPE_##id);                                                       \
-    } else {                                                                                                      \
-      fused_rows(m, r0, r1, scratch, IJ_DTYPE_##id, (variant){0, true});                                          \
-    }                                                                                                             \
+#define MATMUL_FUSED(id)                                                                                                         \
+  static void matmul_fused_##id(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {                                    \
+    if (m->n != 1 || m->k > FUSED_MAX_K || (ij__dtype_is_affine(IJ_DTYPE_##id) && m->side_dtype == IJ_DTYPE_F32)) {              \
+      matmul_coded(m, r0, r1, scratch, IJ_DTYPE_##id);                                                                           \
+    } else if (ij__dtype_is_affine(IJ_DTYPE_##id)) {                                                                             \
+      fused_affine_rows(m, r0, r1, scratch, IJ_DTYPE_##id);                                                                      \
+    } else {                                                                                                                     \
+      fused_rows(m, r0, r1, scratch, IJ_DTYPE_##id, 0);                                                                          \
+    }                                                                                                                            \
   }
 
-#define FUSED_LIST(X)                                                                                                      \
-  X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(NVFP4) X(AFFINE2) X(AFFINE3) \
-  X(AFFINE4) X(AFFINE5) X(AFFINE6) X(AFFINE8) X(NVFP4_SPLIT) X(MXFP4_SPLIT) X(MXFP8_SPLIT)
-FUSED_LIST(MATMUL_FUSED)
+IJ_CODED_AVX512_LIST(MATMUL_FUSED)
 
 static void fused_fill(ij_kernels *k) {
 #define SET_FUSED(id) k->matmul[IJ_DTYPE_##id] = matmul_fused_##id;
-  FUSED_LIST(SET_FUSED)
+  IJ_CODED_AVX512_LIST(SET_FUSED)
 #undef SET_FUSED
+  ij__decode_panel_fill_avx512(panel_decoders);
 }
 
 #endif
