@@ -60,6 +60,7 @@ static inline vec v_odds(vec a, vec b) { return _mm512_shuffle_ps(a, b, _MM_SHUF
 
 #include "kernels/matmul_tile.h"
 #include "kernels/x86/matmul_fused_avx512.h"
+#include "kernels/x86/matmul_low_avx512.h"
 
 static uint64_t read_stream_avx512(const void *p, size_t n) {
   const char *q = p;
@@ -90,6 +91,7 @@ void ij__matmul_fill_avx512(ij_kernels *k) {
   k->matmul[IJ_DTYPE_F16] = matmul_f16;
   coded_fill(k);
   fused_fill(k);
+  low_fill(k);
   k->read_stream = read_stream_avx512;
   k->fma_peak = fma_peak_avx512;
 }
