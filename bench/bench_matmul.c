@@ -46,9 +46,11 @@ static const shape compute_shapes[] = {
 };
 
 /* For each block and split type. */
-static const shape coded_memory_shapes[] = {{.n = 1, .k = 2048, .interleave = 1}, {.n = 1, .k = 4096, .interleave = 1}, {.n = 1, .k = 8192, .interleave = 1},
-                                            {.n = 1, .k = 512, .interleave = 1},  {.n = 2, .k = 2048, .interleave = 1}, {.n = 4, .k = 2048, .interleave = 1},
-                                            {.n = 8, .k = 2048, .interleave = 1}};
+static const shape coded_memory_shapes[] = {
+    {.n = 1, .k = 2048, .interleave = 1}, {.n = 1, .k = 4096, .interleave = 1}, {.n = 1, .k = 8192, .interleave = 1},
+    {.n = 1, .k = 512, .interleave = 1},  {.n = 2, .k = 2048, .interleave = 1}, {.n = 4, .k = 2048, .interleave = 1},
+    {.n = 8, .k = 2048, .interleave = 1},
+};
 static const shape coded_compute_shapes[] = {
     {.n = 256, .k = 2048, .rows = 2048, .interleave = 1, .grain = 128}, {.n = 256, .k = 512, .rows = 2048, .interleave = 1, .grain = 128},
     {.n = 256, .k = 8192, .rows = 1024, .interleave = 1, .grain = 128}, {.n = 12, .k = 2048, .rows = 8192, .interleave = 1, .grain = 128},

@@ -265,7 +265,8 @@ static bool check_decoded(test_case *c) {
   ij__free(copy);
   size_t at = 0;
   if (same_bits(want, got, y_floats, &at)) return true;
-  TEST_FAIL("%s: y[%lld] is %a, of the decoded matrix %a", ij__dtype_name(c->type), (long long)at - GUARD, (double)want[at], (double)got[at]);
+  TEST_FAIL("%s: y[%lld] is %a, of the decoded matrix %a", ij__dtype_name(c->type), (long long)at - GUARD, (double)want[at],
+            (double)got[at]);
   return false;
 }
 

@@ -109,8 +109,8 @@ CODED void put_nibbles(sink *k, const int64_t at, const uint8_t *codes, __m512 t
 
 /* ---- small floats as tables ------------------------------------------------------------------------------------------------------ */
 
-/* Made once, by the fill function of the decoders. Sixteen values under each scale byte: of a group of NVFP4_SPLIT and of an NVFP4 block. From
- * memory they cost no arithmetic, and a file uses few of them. E8M0 scales, and halves of them for MXFP4 blocks. */
+/* Made once, by the fill function of the decoders. Sixteen values under each scale byte: of a group of NVFP4_SPLIT and of an NVFP4
+ * block. From memory they cost no arithmetic, and a file uses few of them. E8M0 scales, and halves of them for MXFP4 blocks. */
 typedef struct fp4_tables {
   _Alignas(64) float nvfp4_split[256][16];
   float nvfp4[256][16];
@@ -179,9 +179,10 @@ CODED void k_scales(float *out, const uint8_t *b, const int64_t bytes, const int
   if (n > 1) v = _mm512_mask_broadcast_i32x4(v, 0x00f0, load16b(b + bytes));
   if (n > 2) v = _mm512_mask_broadcast_i32x4(v, 0x0f00, load16b(b + 2 * bytes));
   if (n > 3) v = _mm512_mask_broadcast_i32x4(v, 0xf000, load16b(b + 3 * bytes));
-  const __m512i four = _mm512_set1_epi64(0), shift = _mm512_mask_set1_epi64(four, 0xaa, 0x0004000400040004);
+  const __m512i shift = _mm512_maskz_set1_epi64(0xaa, 0x0004000400040004);
   __m512i low = _mm512_shuffle_epi8(v, low_at), high = _mm512_srli_epi16(_mm512_shuffle_epi8(v, high_at), 2);
-  low = _mm512_ternarylogic_epi32(low, _mm512_sllv_epi16(low, shift), low_mask, 0xa8); /* both nibbles to the low ends of bytes: (a | b) & c */
+  /* (a | b) & c: both nibbles of a byte to the low ends of two */
+  low = _mm512_ternarylogic_epi32(low, _mm512_sllv_epi16(low, shift), low_mask, 0xa8);
   _mm512_store_si512(codes, _mm512_ternarylogic_epi32(low, high, _mm512_set1_epi8(0x30), 0xf8)); /* a | b & c */
   __m512i dwords = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), v);
   _mm256_store_ps(d, _mm256_cvtph_ps(_mm512_castsi512_si128(dwords)));
@@ -242,7 +243,8 @@ CODED void q6_k(sink *k, const uint8_t *b, const float *s) {
   const __m512i nibble = _mm512_set1_epi8(15), top = _mm512_set1_epi8(0x30), offset = _mm512_set1_epi8(32);
 #pragma GCC unroll 2
   for (int h = 0; h < 2; h++) {
-    __m512i low = _mm512_loadu_si512(b + 64 * h), two = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)(b + 128 + 32 * h)));
+    __m512i low = _mm512_loadu_si512(b + 64 * h);
+    __m512i two = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)(b + 128 + 32 * h)));
     __m512i first = _mm512_and_si512(_mm512_rolv_epi64(two, _mm512_setr_epi64(4, 4, 4, 4, 2, 2, 2, 2)), top);
     __m512i second = _mm512_and_si512(_mm512_rorv_epi64(two, _mm512_setr_epi64(0, 0, 0, 0, 2, 2, 2, 2)), top);
     first = _mm512_ternarylogic_epi32(first, low, nibble, 0xf8);
@@ -353,7 +355,8 @@ CODED __m512i stream_codes(const uint8_t *p, const int bits, const int half) {
 
 /* Sixteen nibbles in the order of ORDER_PAIRS: lane 2q has nibble q, lane 2q + 1 nibble q + 8. No unit for shuffles is needed. */
 CODED __m512i paired_nibbles(const uint8_t *p) {
-  return _mm512_srlv_epi32(_mm512_set1_epi64((long long)load64(p)), _mm512_setr_epi32(0, 0, 4, 4, 8, 8, 12, 12, 16, 16, 20, 20, 24, 24, 28, 28));
+  const __m512i shift = _mm512_setr_epi32(0, 0, 4, 4, 8, 8, 12, 12, 16, 16, 20, 20, 24, 24, 28, 28);
+  return _mm512_srlv_epi32(_mm512_set1_epi64((long long)load64(p)), shift);
 }
 
 /* ---- affine --------------------------------------------------------------------------------------------------------------------- */
