@@ -296,13 +296,12 @@ static void measure_coded(const ij_kernels *k, const selection *which, ij_dtype 
 }
 
 static void measure(const ij_kernels *k, const selection *which, int rounds) {
-  if (!which->type || ij__dtype_is_float(ij__dtype_find(which->type, strlen(which->type)))) {
+  if (type_selected(which, IJ_DTYPE_F32) || type_selected(which, IJ_DTYPE_BF16) || type_selected(which, IJ_DTYPE_F16)) {
     fill_words();
     measure_float(k, which, rounds);
-    return;
   }
   for (int t = 0; t < IJ_DTYPE_COUNT; t++) {
-    if (!type_selected(which, (ij_dtype)t)) continue;
+    if (ij__dtype_is_float((ij_dtype)t) || !type_selected(which, (ij_dtype)t)) continue;
     if (ij__dtype_is_split((ij_dtype)t)) fill_words();
     if (ij__dtype_is_block((ij_dtype)t)) fill_blocks((ij_dtype)t);
     measure_coded(k, which, (ij_dtype)t, rounds);
