@@ -447,8 +447,11 @@ CODED void nvfp4(sink *k, const int64_t at, const uint8_t *codes, uint8_t scale)
 /* A block of a block type. */
 CODED void put_block(sink *k, const int64_t at, const uint8_t *b, const float *s, const ij_dtype type) {
   sink t = *k;
-  t.y = k->y ? k->y + at * k->step : NULL;
-  t.x = k->x + 16 * at;
+  if (k->fused) {
+    t.x = k->x + 16 * at;
+  } else {
+    t.y = k->y + at * k->step;
+  }
   switch (type) {
     case IJ_DTYPE_Q4_K: q4_k(&t, b, s); break;
     case IJ_DTYPE_Q5_K: q5_k(&t, b, s); break;
