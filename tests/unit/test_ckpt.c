@@ -9,6 +9,7 @@
 #include "io/ckpt.h"
 #include "io/safetensors.h"
 #include "test.h"
+#include "unit/ckpt_refuse.h"
 
 static ij_err err;
 
@@ -354,21 +355,6 @@ static void put_indexed(void) {
   put_text("model.safetensors.index.json",
            "{\"metadata\":{\"total_size\":7},"
            "\"weight_map\":{\"a\":\"m-2.safetensors\",\"x\":\"m-1.safetensors\",\"y\":\"m-1.safetensors\"}}");
-}
-
-/* `code` with `want` in the message, `where` at the end of the place, and nothing kept. */
-static void refuse_path(const char *path, ij_status code, const char *where, const char *want) {
-  ij_ckpt *c = (ij_ckpt *)1;
-  int64_t held = ij__alloc_blocks();
-  ij_status s = ij__ckpt_open(&c, path, &err);
-  if (s != code) TEST_FAIL("status %s, expected %s (%s)", ij_status_name(s), ij_status_name(code), want);
-  CHECK(!c);
-  CHECK_INT(ij__alloc_blocks(), held);
-  if (s != IJ_OK) {
-    CHECK_HAS(err.message, want);
-    if (!ij__str_ends_with(err.where, where)) TEST_FAIL("where is \"%s\", expected an end of \"%s\"", err.where, where);
-  }
-  ij__ckpt_close(&c);
 }
 
 static void an_index_names_the_files(void) {

@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "io/ckpt.h"
 #include "test.h"
+#include "unit/ckpt_refuse.h"
 #include "unit/gguf_writer.h"
 
 static ij_err err;
@@ -493,21 +494,6 @@ static void check_whole(const char *path, int n) {
     CHECK(ij__ckpt_find(c, name) == ij__ckpt_tensor(c, i));
     CHECK(ij__str_ends_with(ij__ckpt_tensor(c, i)->file, part_name(i / 2 + 1, n)));
     CHECK_INT(*(const unsigned char *)ij__ckpt_tensor(c, i)->data, i % 2 ? 32 * (i / 2 + 1) : 0);
-  }
-  ij__ckpt_close(&c);
-}
-
-/* `code` with `want` in the message, `where` at the end of the place, and nothing kept. */
-static void refuse_path(const char *path, ij_status code, const char *where, const char *want) {
-  ij_ckpt *c = (ij_ckpt *)1;
-  int64_t held = ij__alloc_blocks();
-  ij_status s = ij__ckpt_open(&c, path, &err);
-  if (s != code) TEST_FAIL("status %s, expected %s (%s)", ij_status_name(s), ij_status_name(code), want);
-  CHECK(!c);
-  CHECK_INT(ij__alloc_blocks(), held);
-  if (s != IJ_OK) {
-    CHECK_HAS(err.message, want);
-    if (!ij__str_ends_with(err.where, where)) TEST_FAIL("where is \"%s\", expected an end of \"%s\"", err.where, where);
   }
   ij__ckpt_close(&c);
 }

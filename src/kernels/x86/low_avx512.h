@@ -185,15 +185,20 @@ CODED void iq2_xxs_ahead(low_ahead *a, const uint8_t *b) {
   _mm512_storeu_si512(a->index, _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(all, 1)));
 }
 
-CODED void iq2_xxs_half(sink *k, const low_ahead *a, const uint8_t *b, const int half) {
+/* Half a block of a grid whose entries are looked up and negated alike; `group` values share a scale. */
+CODED void ij__iq2_half(sink *k, const low_ahead *a, const uint64_t *grid, const int group, const int half) {
   __m512 values[8];
   __m512i codes[2];
-  (void)b;
-  ij__scaled(values, a->scale + 4 * half, 32, ij__iq2_values());
+  ij__scaled(values, a->scale + 128 / group * half, group, ij__iq2_values());
   IJ_UNROLL for (int j = 0; j < 2; j++) {
-    codes[j] = ij__negated_iq2(ij__entries8(ij__iq2_xxs_grid, a->index + 16 * half + 8 * j), a->signs + 16 * half + 8 * j);
+    codes[j] = ij__negated_iq2(ij__entries8(grid, a->index + 16 * half + 8 * j), a->signs + 16 * half + 8 * j);
   }
   ij__put_picked(k, 8 * half, codes[0], codes[1], values);
+}
+
+CODED void iq2_xxs_half(sink *k, const low_ahead *a, const uint8_t *b, const int half) {
+  (void)b;
+  ij__iq2_half(k, a, ij__iq2_xxs_grid, 32, half);
 }
 
 /* d * (n + 1/2) / 4 for the sixteen nibbles of 8 bytes. */
@@ -213,14 +218,8 @@ CODED void iq2_xs_ahead(low_ahead *a, const uint8_t *b) {
 }
 
 CODED void iq2_xs_half(sink *k, const low_ahead *a, const uint8_t *b, const int half) {
-  __m512 values[8];
-  __m512i codes[2];
   (void)b;
-  ij__scaled(values, a->scale + 8 * half, 16, ij__iq2_values());
-  IJ_UNROLL for (int j = 0; j < 2; j++) {
-    codes[j] = ij__negated_iq2(ij__entries8(ij__iq2_xs_grid, a->index + 16 * half + 8 * j), a->signs + 16 * half + 8 * j);
-  }
-  ij__put_picked(k, 8 * half, codes[0], codes[1], values);
+  ij__iq2_half(k, a, ij__iq2_xs_grid, 16, half);
 }
 
 CODED void iq2_s_ahead(low_ahead *a, const uint8_t *b) {
