@@ -6,6 +6,7 @@
 #include "core/dtype.h"
 #include "inkjet.h"
 #include "test.h"
+#include "unit/temp_folder.h"
 #include "tools/tool_synth.h"
 
 enum { N_IDS = 9 };
@@ -92,12 +93,7 @@ static void test_releases(void) {
 }
 
 int main(void) {
-  const char *base = getenv("TMPDIR");
-  snprintf(folder, sizeof folder, "%s/inkjet-test-XXXXXX", base && *base ? base : "/tmp");
-  if (!mkdtemp(folder)) {
-    printf("cannot create %s\n", folder);
-    return 1;
-  }
+  if (!make_temp_folder(folder, sizeof folder)) return 1;
   RUN(test_gguf);
   RUN(test_mlx);
   RUN(test_releases);

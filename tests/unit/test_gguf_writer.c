@@ -5,6 +5,7 @@
 #include "core/os.h"
 #include "io/gguf.h"
 #include "test.h"
+#include "unit/temp_folder.h"
 #include "tools/gguf_writer.h"
 
 static char folder[256];
@@ -157,12 +158,7 @@ static void test_memory_refused(void) {
 }
 
 int main(void) {
-  const char *base = getenv("TMPDIR");
-  snprintf(folder, sizeof folder, "%s/inkjet-test-XXXXXX", base && *base ? base : "/tmp");
-  if (!mkdtemp(folder)) {
-    printf("cannot create %s\n", folder);
-    return 1;
-  }
+  if (!make_temp_folder(folder, sizeof folder)) return 1;
   RUN(test_read_back);
   RUN(test_refused);
   RUN(test_memory_refused);

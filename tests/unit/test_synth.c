@@ -10,6 +10,7 @@
 #include "io/ckpt.h"
 #include "kernels/kernels.h"
 #include "test.h"
+#include "unit/temp_folder.h"
 #include "tools/st_writer.h"
 #include "tools/tool_synth.h"
 
@@ -337,12 +338,7 @@ static void test_not_a_folder(void) {
 }
 
 int main(void) {
-  const char *base = getenv("TMPDIR");
-  snprintf(folder, sizeof folder, "%s/inkjet-test-XXXXXX", base && *base ? base : "/tmp");
-  if (!mkdtemp(folder)) {
-    printf("cannot create %s\n", folder);
-    return 1;
-  }
+  if (!make_temp_folder(folder, sizeof folder)) return 1;
   RUN(test_writer_layout);
   RUN(test_writer_refuses);
   RUN(test_same_bytes);
