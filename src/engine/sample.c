@@ -1,8 +1,8 @@
 /* sample.c: from logits to the next id.
  *
- * Order: logit bias and forbidden ids, penalties, temperature, top-k, top-p, min-p, one draw. The draw takes the uniform number of
- * (seed, position), and candidates in a fixed order (by id; with a filter most likely first, ties to the lower id), so it repeats
- * exactly. Cumulated probabilities are doubles in that order; the normalization of log-probabilities is a sum16 of the kernel table.
+ * Order: logit bias and forbidden ids, penalties, the caller's mask, temperature, top-k, top-p, min-p, one draw. The draw takes the
+ * uniform number of (seed, position), and candidates in a fixed order (by id; with a filter most likely first, ties to the lower id),
+ * so it repeats exactly. Cumulated probabilities are doubles in that order; the normalization of log-probabilities is a sum16 of the kernel table.
  */
 #include <math.h>
 #include <string.h>
@@ -62,6 +62,17 @@ static void apply_penalties(ij_session *s, const ij_sample_options *o) {
   }
 }
 
+/* Whole words first: under a grammar most of them are empty. */
+static void apply_mask(float *x, const uint32_t *allowed, int32_t n) {
+  for (int32_t i = 0; i < n; i += 32) {
+    uint32_t bits = allowed[i / 32];
+    if (bits == UINT32_MAX) continue;
+    for (int32_t j = i; j < IJ_MIN(i + 32, n); j++) {
+      if (!(bits >> (j - i) & 1)) x[j] = -INFINITY;
+    }
+  }
+}
+
 static void prepare_logits(ij_session *s, const ij_sample_options *o) {
   const ij_config *c = &s->model->config;
   memcpy(s->work, s->logits, (size_t)c->unpadded_vocab * sizeof *s->work);
@@ -74,6 +85,7 @@ static void prepare_logits(ij_session *s, const ij_sample_options *o) {
     if (ij__is_media_placeholder(c, media[i]) && media[i] < c->unpadded_vocab) s->work[media[i]] = -INFINITY;
   }
   apply_penalties(s, o);
+  if (o->allowed) apply_mask(s->work, o->allowed, c->unpadded_vocab);
 }
 
 /* The lowest id with the largest value; there is no NaN. */
@@ -194,7 +206,7 @@ ij_status ij_session_sample(ij_session *session, const ij_sample_options *option
   softmax_norm norm = norm_of_logits(session);
   prepare_logits(session, &o);
   int32_t best = argmax(session->model->kernels, session->work, n);
-  if (!(session->work[best] > -INFINITY)) return ij__fail(err, IJ_E_ARGUMENT, "logit_bias", "every id is forbidden");
+  if (!(session->work[best] > -INFINITY)) return ij__fail(err, IJ_E_ARGUMENT, "logit_bias, allowed", "every id is forbidden");
   if (!isfinite(session->work[best])) return ij__fail(err, IJ_E_NUMERIC, "ij_session_sample", "a bias or penalty makes the logit of id %d overflow", best);
   *out = choice_of(session, norm, o.temperature > 0.0f ? draw(session, &o) : best);
   return IJ_OK;

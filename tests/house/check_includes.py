@@ -7,7 +7,7 @@ import pathlib
 import re
 import sys
 
-PUBLIC, STATUS = "inkjet.h", "inkjet_status.h"
+PUBLIC, STATUS, CHAT = "inkjet.h", "inkjet_status.h", "inkjet_chat.h"
 ALLOWED = {
     "core": {STATUS},
     "quant": {"core", STATUS},
@@ -19,8 +19,10 @@ ALLOWED = {
     "model": {"core", "quant", "kernels", "io", "cache", STATUS},
     "engine": {"core", "quant", "kernels", "io", "cache", "text", "media", "model", PUBLIC, STATUS},
     "tools": {PUBLIC, STATUS, "core", "quant", "io", "model/names.h", "model/config.h"},
-    "server": {PUBLIC, STATUS, "core", "io/json.h"},
-    "cli": {PUBLIC, STATUS, "core", "tools", "server"},
+    "chat": {PUBLIC, CHAT, STATUS, "core", "io/json.h"},
+    "grammar": {PUBLIC, CHAT, STATUS, "core", "io/json.h"},
+    "server": {PUBLIC, CHAT, STATUS, "core", "io/json.h"},
+    "cli": {PUBLIC, CHAT, STATUS, "core", "io/json.h", "tools", "server"},
 }
 # The one door to a vendored library.
 THIRD_PARTY = {"yyjson/yyjson_unit.h": "src/io/json.c"}
@@ -37,7 +39,7 @@ def folder_of(path, root):
 def check_include(name, here, path, root):
     if name in THIRD_PARTY:
         return None if path == root / THIRD_PARTY[name] else f"only {THIRD_PARTY[name]} may include {name}"
-    if name in (PUBLIC, STATUS):
+    if name in (PUBLIC, STATUS, CHAT):
         return None if name in ALLOWED[here] else f"{here}/ may not include {name}"
     if "/" not in name:
         return f'"{name}" has no folder: write it as "{here}/{name}"'

@@ -244,6 +244,34 @@ static void reasons_to_stop(void) {
   expect_stop(6, 50, 17, 0, IJ_STOP_EOS, 1, 2);
 }
 
+/* Every id alone, then none. */
+static void a_mask_decides_what_may_be_chosen(void) {
+  ij_err err = {0};
+  ij_session *s = tiny_session(m, 16, 4);
+  ij_sample_options o = ij_sample_options_default();
+  ij_choice c = {0};
+  CHECK_OK(ij_session_eval(s, some, 2, &err), err);
+  for (int32_t id = 0; id < 18; id++) {
+    uint32_t mask = (uint32_t)1 << id;
+    o.allowed = &mask;
+    for (int warm = 0; warm < 2; warm++) {
+      o.temperature = warm ? 1.5f : 0.0f;
+      CHECK_OK(ij_session_sample(s, &o, &c, &err), err);
+      CHECK_INT(c.id, id);
+    }
+  }
+  uint32_t none = 0, all = UINT32_MAX;
+  o.temperature = 0;
+  o.allowed = &none;
+  CHECK_INT(ij_session_sample(s, &o, &c, &err), IJ_E_ARGUMENT);
+  o.allowed = &all;
+  ij_choice free_choice = {0};
+  CHECK_OK(ij_session_sample(s, &o, &c, &err), err);
+  CHECK_OK(ij_session_sample(s, NULL, &free_choice, &err), err);
+  CHECK_INT(c.id, free_choice.id);
+  ij_session_close(&s);
+}
+
 static void generation_repeats_sampling_and_evaluating(void) {
   ij_err err = {0};
   ij_session *a = tiny_session(m, 40, 4), *b = tiny_session(m, 40, 4);
@@ -467,6 +495,7 @@ int main(void) {
   RUN(refused_tokens_change_nothing);
   RUN(sessions_of_another_model_are_refused);
   RUN(reasons_to_stop);
+  RUN(a_mask_decides_what_may_be_chosen);
   RUN(generation_repeats_sampling_and_evaluating);
   RUN(every_failing_allocation_is_an_error_without_a_leak);
   RUN(a_failing_writer_is_reported);

@@ -1,0 +1,158 @@
+/* inkjet_chat.h: conversations. Messages in, token ids out; sampled ids in, reasoning, content and tool calls out; and grammars that
+ * keep an answer inside a JSON Schema, a regular expression, or the shape of a tool call.
+ *
+ *     ij_prompt *prompt = NULL;
+ *     ij_parser *parser = NULL;
+ *     if (ij_prompt_render(&prompt, tokenizer, messages, strlen(messages), NULL, 0, NULL, &err) != IJ_OK) goto done;
+ *     if (ij_session_eval(session, ij_prompt_ids(prompt), ij_prompt_n_ids(prompt), &err) != IJ_OK) goto done;
+ *     if (ij_parser_open(&parser, tokenizer, ij_prompt_state(prompt), on_event, user, &err) != IJ_OK) goto done;
+ *     while (!ij_parser_done(parser)) { sample; ij_parser_push(parser, id); evaluate }
+ *     ij_parser_finish(parser, IJ_TURN_END);
+ *
+ * Conventions are those of inkjet.h. Nothing here needs a model: a tokenizer is enough. Text of users never becomes a control token.
+ */
+#ifndef INKJET_CHAT_H
+#define INKJET_CHAT_H
+
+#include "inkjet.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------------------------ prompts */
+
+typedef struct ij_prompt ij_prompt;
+
+/* Where a parser begins: after the last control token of the prompt. */
+typedef enum ij_turn_state { IJ_TURN_HEADER, IJ_TURN_TEXT, IJ_TURN_THINK } ij_turn_state;
+
+typedef struct ij_prompt_options {
+  size_t struct_size;            /* set by ij_prompt_options_default */
+  const char *effort;            /* none minimal low medium high xhigh max, or a number in [0, 0.99] as text; NULL: high (0.9) */
+  bool preserve_thinking;        /* false: reasoning of turns at or before the last user message is dropped; default true */
+  bool add_generation_prompt;    /* default true */
+  bool continue_final_message;   /* the last message is the assistant's and is left open; excludes a generation prompt */
+} ij_prompt_options;
+
+IJ_API ij_prompt_options ij_prompt_options_default(void);
+
+/* messages: a JSON array of messages in the form of OpenAI's chat completions (role, content as string or list of parts,
+ * reasoning_content, tool_calls, tool_call_id, name); tools: a JSON array or NULL. Errors: IJ_E_FORMAT (not JSON),
+ * IJ_E_ARGUMENT (a field, by path such as messages[2].content[0].type, what was expected and found), IJ_E_NOMEM. Any thread. */
+IJ_API ij_status ij_prompt_render(ij_prompt **out, const ij_tokenizer *tokenizer, const char *messages, size_t n_messages_bytes,
+                                  const char *tools, size_t n_tools_bytes, const ij_prompt_options *options, ij_err *err);
+IJ_API void ij_prompt_close(ij_prompt **prompt);
+
+/* Everything below is owned by the prompt. */
+IJ_API const int32_t *ij_prompt_ids(const ij_prompt *prompt);
+IJ_API int64_t ij_prompt_n_ids(const ij_prompt *prompt);
+IJ_API ij_turn_state ij_prompt_state(const ij_prompt *prompt);
+
+/* The prompt in segments: control tokens, text, and media placeholders (one id each, before the rows of the medium are known). */
+typedef enum ij_segment_kind { IJ_SEGMENT_CONTROL, IJ_SEGMENT_TEXT, IJ_SEGMENT_IMAGE, IJ_SEGMENT_AUDIO } ij_segment_kind;
+typedef struct ij_segment {
+  ij_segment_kind kind;
+  int32_t id;                    /* of a control token or placeholder; -1 for text */
+  const char *bytes;             /* the text, or the name of the token; may hold NUL, is not NUL-terminated */
+  size_t n_bytes;
+  int64_t first;                 /* index in ids of its first token */
+  const char *source;            /* of a medium: the JSON of its content part; else NULL */
+  size_t n_source;
+} ij_segment;
+IJ_API int ij_prompt_n_segments(const ij_prompt *prompt);
+IJ_API ij_segment ij_prompt_segment(const ij_prompt *prompt, int index);
+
+/* Whether a chat template that came with a checkpoint says the same as this renderer: renders probe conversations known to tell the
+ * family's templates apart by the markers and constants in the text. *note: a static sentence on what differs, or NULL. */
+typedef enum ij_template_verdict { IJ_TEMPLATE_SAME, IJ_TEMPLATE_NONE, IJ_TEMPLATE_DIFFERS } ij_template_verdict;
+IJ_API ij_template_verdict ij_template_check(const char *text, size_t n_bytes, const char **note);
+
+/* --------------------------------------------------------------------------------------------------------------- turns */
+
+/* What a model says in one turn, in the order in which it says it. Bytes are whole UTF-8 characters and live during the call only. */
+typedef enum ij_event_kind {
+  IJ_EVENT_REASONING,            /* bytes */
+  IJ_EVENT_CONTENT,              /* bytes */
+  IJ_EVENT_CALL_BEGIN,           /* call: its index in the turn, from 0; bytes: the function's name */
+  IJ_EVENT_CALL_ARGUMENTS,       /* call; bytes: the next piece of the arguments' JSON text, verbatim */
+  IJ_EVENT_CALL_END,             /* call; well_formed: the payload was JSON with an object of arguments */
+  IJ_EVENT_NOTE                  /* bytes: something malformed was met and how it was read; for logs */
+} ij_event_kind;
+
+typedef struct ij_event {
+  ij_event_kind kind;
+  int call;
+  bool well_formed;
+  const char *bytes;
+  size_t n_bytes;
+} ij_event;
+typedef void (*ij_on_event)(void *user, const ij_event *event);
+
+typedef enum ij_turn_end { IJ_TURN_OPEN, IJ_TURN_END, IJ_TURN_LENGTH } ij_turn_end; /* LENGTH: a limit ended it */
+
+typedef struct ij_parser ij_parser;
+
+/* on_event is called from push and finish, on the caller's thread. The same ids give the same events however they are cut. */
+IJ_API ij_status ij_parser_open(ij_parser **out, const ij_tokenizer *tokenizer, ij_turn_state state, ij_on_event on_event, void *user,
+                                ij_err *err);
+IJ_API void ij_parser_close(ij_parser **parser);
+/* IJ_E_NOMEM, or IJ_E_ARGUMENT for an id outside the vocabulary. Ids after the end are ignored. */
+IJ_API ij_status ij_parser_push(ij_parser *parser, int32_t id, ij_err *err);
+/* The end came (IJ_TURN_END, when an end id was pushed) or a limit did (IJ_TURN_LENGTH): everything held comes out. */
+IJ_API ij_status ij_parser_finish(ij_parser *parser, ij_turn_end end, ij_err *err);
+IJ_API bool ij_parser_done(const ij_parser *parser);              /* an end id was pushed */
+IJ_API bool ij_parser_in_content(const ij_parser *parser);        /* what comes next is content (stop strings apply) */
+IJ_API int64_t ij_parser_n_reasoning(const ij_parser *parser);    /* ids inside thinking blocks, markers excluded */
+IJ_API int ij_parser_n_calls(const ij_parser *parser);            /* well-formed ones */
+
+/* ------------------------------------------------------------------------------------------------------------ grammars */
+
+/* A language over bytes with the tokens of one vocabulary; immutable, any thread. */
+typedef struct ij_grammar ij_grammar;
+
+/* schema: JSON Schema (draft 2020-12 and the keywords of OpenAI's strict mode); keywords that cannot be enforced are IJ_E_UNSUPPORTED
+ * with their path, never ignored. n_bytes 0: any JSON object. */
+IJ_API ij_status ij_grammar_json(ij_grammar **out, const ij_tokenizer *tokenizer, const char *schema, size_t n_bytes, ij_err *err);
+/* pattern: a regular expression over Unicode text, anchored at both ends (docs/grammar.md has the syntax). */
+IJ_API ij_status ij_grammar_regex(ij_grammar **out, const ij_tokenizer *tokenizer, const char *pattern, size_t n_bytes, ij_err *err);
+IJ_API void ij_grammar_close(ij_grammar **grammar);
+
+typedef enum ij_tool_choice { IJ_TOOLS_AUTO, IJ_TOOLS_NONE, IJ_TOOLS_REQUIRED } ij_tool_choice;
+
+typedef struct ij_guided_tool {
+  const char *name;
+  size_t n_name;
+  const ij_grammar *args;        /* of its argument object; NULL: any JSON object */
+} ij_guided_tool;
+
+/* The shape of a turn. The model may think first (unless no_thinking); a grammar begins with the first text block. */
+typedef struct ij_guide_options {
+  size_t struct_size;            /* set by ij_guide_options_default */
+  ij_turn_state state;           /* of the prompt */
+  const ij_grammar *content;     /* NULL: free text */
+  ij_tool_choice tool_choice;    /* AUTO leaves calls as they come, but their JSON follows the tools when there are any */
+  const ij_guided_tool *tools;   /* the tools that may be called: for one named function, that one with REQUIRED */
+  int n_tools;
+  bool parallel;                 /* several calls in a turn; default true */
+  bool no_thinking;              /* thinking blocks are not allowed */
+} ij_guide_options;
+
+IJ_API ij_guide_options ij_guide_options_default(void);
+
+/* The state of one turn under such options. Grammars and tools must outlive it. One thread at a time. */
+typedef struct ij_guide ij_guide;
+IJ_API ij_status ij_guide_open(ij_guide **out, const ij_tokenizer *tokenizer, const ij_guide_options *options, ij_err *err);
+IJ_API void ij_guide_close(ij_guide **guide);
+/* Ids that may come next, as bits: id i is bit i % 32 of word i / 32, [(ij_tokenizer_size + 31) / 32] words, valid until the next
+ * call; NULL: everything is allowed. There is always at least one. For ij_sample_options.allowed. */
+IJ_API const uint32_t *ij_guide_mask(ij_guide *guide);
+/* IJ_E_ARGUMENT when the id was not allowed: the state is unchanged. */
+IJ_API ij_status ij_guide_accept(ij_guide *guide, int32_t id, ij_err *err);
+/* The ids that must come next because nothing else may (at most cap), so that they need no sampling; they are not accepted yet. */
+IJ_API int ij_guide_forced(ij_guide *guide, int32_t *ids, int cap);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
