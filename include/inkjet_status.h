@@ -27,7 +27,8 @@ extern "C" {
   X(E_RANGE, -6, "a position or count is outside what the session holds")  \
   X(E_CONTEXT, -7, "the session's context is full")                        \
   X(E_NUMERIC, -8, "a computation gave a value that is not finite")        \
-  X(E_CANCELLED, -9, "the caller asked to stop")
+  X(E_CANCELLED, -9, "the caller asked to stop")                           \
+  X(E_BUSY, -10, "too much work is waiting already")
 
 typedef enum ij_status {
 #define IJ_STATUS_ENUM(name, value, text) IJ_##name = value,

@@ -33,7 +33,7 @@ need() {
 }
 
 build_deps() {
-  need cc:gcc /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build
+  need cc:gcc /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build /usr/include/microhttpd.h:libmicrohttpd-dev
 }
 
 vocab_deps() {
