@@ -120,6 +120,11 @@ IJ_API ij_status ij_model_get_weights(const ij_model *model, int index, ij_weigh
 /* The tokenizer found with the checkpoint, or NULL. Owned by the model. */
 IJ_API const ij_tokenizer *ij_model_tokenizer(const ij_model *model);
 
+/* The chat template that came with the checkpoint: chat_template.jinja beside it, or tokenizer.chat_template of a GGUF file. *n_bytes may
+ * be NULL. NULL: there is none, or the model was opened without its tokenizer. Owned by the model; not NUL-terminated. Nothing here
+ * runs it: ij_template_check (inkjet_chat.h) says whether it agrees with how this library writes conversations. */
+IJ_API const char *ij_model_chat_template(const ij_model *model, size_t *n_bytes);
+
 /* True for the ids that end a generation (eos_token_id of the checkpoint). */
 IJ_API bool ij_model_is_eos(const ij_model *model, int32_t id);
 

@@ -29,6 +29,9 @@ struct ij_model {
   pthread_mutex_t step_lock;
   bool has_lock;
   ij_tokenizer *tokenizer;
+  const char *chat_template; /* in the mapping of a GGUF file, or template_text; NULL: none */
+  size_t n_chat_template;
+  char *template_text;
   char *measure_memory;      /* what measurements read; from the first one on, under step_lock */
   size_t measure_at;         /* where the next read begins */
   ij_model_info info;

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/os.h"
 #include "engine/engine_int.h"
+#include "io/gguf.h"
 #include "model/names.h"
 
 #define MAX_THREADS 1024
@@ -72,6 +74,21 @@ static ij_status open_own_tokenizer(ij_model *m, ij_err *err) {
   return ij__tok_present(folder) ? ij_tokenizer_open(&m->tokenizer, folder, err) : IJ_OK;
 }
 
+/* A text to look at, never needed to compute: what is larger than any template is refused by the reader of files. */
+static ij_status read_chat_template(ij_model *m, ij_err *err) {
+  enum { MAX_TEMPLATE = 1 << 22 };
+  const struct ij_gguf *g = ij__ckpt_gguf(m->ckpt);
+  const ij_gguf_value *v = g ? ij__gguf_find(g, "tokenizer.chat_template") : NULL;
+  if (v && ij__gguf_string(g, v, 0, &m->chat_template, &m->n_chat_template)) return IJ_OK;
+  char *path = ij__os_join(ij__ckpt_folder(m->ckpt), "chat_template.jinja");
+  if (!path) return ij__fail_nomem(err, "a path", strlen(ij__ckpt_folder(m->ckpt)));
+  ij_status s = IJ_OK;
+  if (ij__os_is_file(path)) s = ij__os_read_file(path, MAX_TEMPLATE, &m->template_text, &m->n_chat_template, err);
+  m->chat_template = m->template_text;
+  ij__free(path);
+  return s;
+}
+
 static ij_status open_parts(ij_model *m, const char *path, const ij_model_options *o, ij_level level, ij_err *err) {
   m->path = ij__strdup(path);
   m->batch = ij__alloc_zero((size_t)o->max_batch, sizeof *m->batch);
@@ -88,6 +105,7 @@ static ij_status open_parts(ij_model *m, const char *path, const ij_model_option
   if (s == IJ_OK) s = ij__pool_open(&m->pool, o->n_threads ? o->n_threads : ij__cpu_count(), err);
   if (s == IJ_OK) s = ij__net_open(&m->net, &m->config, &m->weights, m->kernels, m->pool, o->max_batch, err);
   if (s == IJ_OK && o->tokenizer) s = open_own_tokenizer(m, err);
+  if (s == IJ_OK && o->tokenizer) s = read_chat_template(m, err);
   if (s == IJ_OK) s = report(o, 1.0, err);
   if (s == IJ_OK) fill_info(m);
   return s;
@@ -117,6 +135,7 @@ void ij_model_close(ij_model **model) {
   ij_model *m = *model;
   assert(atomic_load(&m->n_sessions) == 0);
   ij_tokenizer_close(&m->tokenizer);
+  ij__free(m->template_text);
   ij__measure_free(m);
   ij__net_close(&m->net);
   ij__pool_close(&m->pool);
@@ -158,6 +177,11 @@ ij_status ij_model_get_weights(const ij_model *model, int index, ij_weights_info
 }
 
 const ij_tokenizer *ij_model_tokenizer(const ij_model *model) { return model->tokenizer; }
+
+const char *ij_model_chat_template(const ij_model *model, size_t *n_bytes) {
+  if (n_bytes) *n_bytes = model->n_chat_template;
+  return model->chat_template;
+}
 
 bool ij_model_is_eos(const ij_model *model, int32_t id) {
   for (int i = 0; i < model->config.n_eos; i++) {

@@ -1,6 +1,7 @@
 /* test_engine.c: the public API's contract on a tiny model: what is refused and what that changes, why a generation ends, where broken
  * weights are found, and what happens when every single allocation fails.
  */
+#include "core/os.h"
 #include "tiny.h"
 
 static tiny t; /* six layers, the last one global, the first two dense; 18 ids, 17 ends a generation */
@@ -148,6 +149,25 @@ static void description_of_the_model(void) {
   CHECK(ij_model_is_eos(m, 17));
   CHECK(!ij_model_is_eos(m, 16));
   CHECK(ij_model_tokenizer(m) == NULL);
+}
+
+static void chat_template_beside_the_checkpoint(void) {
+  static const char text[] = "{{ messages }}";
+  ij_err err = {0};
+  ij_model *with = NULL;
+  size_t n = 1;
+  CHECK(ij_model_chat_template(m, &n) == NULL);
+  CHECK_INT(n, 0);
+  char *path = ij__os_join(t.folder, "chat_template.jinja");
+  FILE *f = fopen(path, "wb");
+  CHECK(f && fwrite(text, 1, sizeof text - 1, f) == sizeof text - 1 && fclose(f) == 0);
+  CHECK_OK(ij_model_open(&with, t.folder, NULL, &err), err);
+  const char *got = ij_model_chat_template(with, &n);
+  CHECK(got && n == sizeof text - 1 && memcmp(got, text, n) == 0);
+  CHECK(ij_model_chat_template(with, NULL) == got);
+  ij_model_close(&with);
+  remove(path);
+  ij__free(path);
 }
 
 /* ------------------------------------------------------------------------------------------------- positions and context */
@@ -492,6 +512,7 @@ int main(void) {
   RUN(bad_options_are_named);
   RUN(opening_can_be_cancelled_anywhere);
   RUN(description_of_the_model);
+  RUN(chat_template_beside_the_checkpoint);
   RUN(refused_tokens_change_nothing);
   RUN(sessions_of_another_model_are_refused);
   RUN(reasons_to_stop);
