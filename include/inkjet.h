@@ -72,6 +72,16 @@ IJ_API ij_model_options ij_model_options_default(void);
  * (bad option), IJ_E_CANCELLED. Any thread. */
 IJ_API ij_status ij_model_open(ij_model **out, const char *path, const ij_model_options *options, ij_err *err);
 
+/* A checkpoint folder in memory: from now on `name`, "builtin:" and a word, is the path of a folder that holds these files, for models and
+ * tokenizers. name, files and bytes are borrowed for the life of the process; bytes should be aligned to 64. Any thread.
+ * Errors: IJ_E_ARGUMENT (a name that is taken or no such word), IJ_E_NOMEM. */
+typedef struct ij_memory_file {
+  const char *name;
+  const void *bytes;
+  size_t n_bytes;
+} ij_memory_file;
+IJ_API ij_status ij_add_memory_folder(const char *name, const ij_memory_file *files, int n_files, ij_err *err);
+
 /* All sessions of the model must be closed before. */
 IJ_API void ij_model_close(ij_model **model);
 

@@ -213,11 +213,12 @@ int cmd_bench(const cli_args *args) {
   const bool given = args->v[OPT_SYNTHETIC].set;
   if (given && args->v[OPT_MODEL].set) return say_misuse(args, "-m and --synthetic both name a model: give one of them");
   if (!given && args->v[OPT_KEEP].set) return say_misuse(args, "--keep is about the model of --synthetic, which is not given");
-  if (!given && !args->v[OPT_MODEL].set) return say_misuse(args, "no model is given: pass -m PATH or --synthetic SIZE[:FORMAT]");
+  const char *path = NULL;
+  if (!given && model_path(args, &path) != CLI_EXIT_OK) return CLI_EXIT_MISUSE;
   if (args->v[OPT_DEPTH].n > IJ_BENCH_MAX_DEPTHS) return say_misuse(args, "--depth: at most %d depths are accepted", IJ_BENCH_MAX_DEPTHS);
   synthetic s = {0};
   int rc = given ? make_synthetic(args, &s) : CLI_EXIT_OK;
-  if (rc == CLI_EXIT_OK) rc = run_bench(args, given ? s.path : args->v[OPT_MODEL].text);
+  if (rc == CLI_EXIT_OK) rc = run_bench(args, given ? s.path : path);
   drop_synthetic(&s);
   return rc;
 }

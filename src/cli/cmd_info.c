@@ -308,11 +308,14 @@ static void print_json(const info *f) {
 }
 
 int cmd_info(const cli_args *args) {
-  info f = {.args = args, .path = args->n_positional ? args->positional[0] : args->v[OPT_MODEL].text};
+  info f = {.args = args};
   if (args->n_positional && args->v[OPT_MODEL].set) return say_misuse(args, "the checkpoint is named twice, by PATH and by -m");
-  if (!f.path) return say_misuse(args, "no checkpoint is named: pass PATH, a folder, a .safetensors or a .gguf file");
+  int rc = CLI_EXIT_OK;
+  if (args->n_positional) f.path = args->positional[0];
+  else rc = model_path(args, &f.path);
+  if (rc != CLI_EXIT_OK) return rc;
   double start = ij__os_seconds();
-  int rc = open_model(args, f.path, true, 0, &f.model);
+  rc = open_model(args, f.path, true, 0, &f.model);
   if (rc != CLI_EXIT_OK) return rc;
   ij_model_get_info(f.model, &f.m);
   if (args->v[OPT_VERBOSE].set) say_plain("opened in %.3f s with %d threads, kernels %s", ij__os_seconds() - start, f.m.n_threads, f.m.level);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/embedded.h"
 #include "core/alloc.h"
 #include "core/os.h"
 #include "core/status.h"
@@ -13,8 +14,9 @@
 
 int model_path(const cli_args *args, const char **path) {
   *path = args->v[OPT_MODEL].text;
+  if (!*path && cli_n_embedded) *path = BUILTIN_MODEL;
   if (*path) return CLI_EXIT_OK;
-  return say_misuse(args, "no model is given: pass -m PATH with a checkpoint folder, a .safetensors file or a .gguf file");
+  return say_misuse(args, "no model is given and none is built in: pass -m PATH with a checkpoint folder, a .safetensors file or a .gguf file");
 }
 
 ij_kv_type kv_type(const cli_args *args) { return (ij_kv_type)args->v[OPT_KV].i; }
@@ -47,8 +49,9 @@ int open_named_tokenizer(const char *path, ij_tokenizer **out) {
 int open_tokenizer(const cli_args *args, ij_tokenizer **out) {
   const char *path = args->v[OPT_TOKENIZER].text, *model = args->v[OPT_MODEL].text;
   if (path && model) return say_misuse(args, "-m and --tokenizer both name a tokenizer: give one of them");
+  if (!path && !model && cli_n_embedded) model = BUILTIN_MODEL;
   if (!path && !model) {
-    return say_misuse(args, "no tokenizer is given: pass -m PATH or --tokenizer PATH (tokenizer.json, a tiktoken rank file, a .gguf file, or "
+    return say_misuse(args, "no tokenizer is given and none is built in: pass -m PATH or --tokenizer PATH (tokenizer.json, a tiktoken rank file, a .gguf file, or "
                       "a folder)");
   }
   char *folder = NULL;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/embedded.h"
 #include "core/os.h"
 
 static int print_version(void) {
@@ -41,7 +42,9 @@ static int dispatch(cli_args *args, int argc, char **argv) {
 int main(int argc, char **argv) {
   cli_args args = {.start = ij__os_seconds()};
   interrupt_install();
-  int rc = out_finish(dispatch(&args, argc, argv));
+  int rc = embedded_register();
+  if (rc == CLI_EXIT_OK) rc = dispatch(&args, argc, argv);
+  rc = out_finish(rc);
   cli_args_free(&args);
   return rc;
 }

@@ -22,9 +22,9 @@ static const char *const level_words[] = {
 
 const cli_option cli_options[] = {
     {.id = OPT_MODEL, .commands = MODEL_COMMANDS, .letter = 'm', .name = "model", .type = CLI_PATH, .arg = "PATH", .group = "Model",
-     .help = "checkpoint: a folder, a .safetensors file, or a .gguf file (any part of a split one)"},
+     .default_note = "the built-in demo model", .help = "checkpoint: a folder, a .safetensors file, or a .gguf file (any part of a split one)"},
     {.id = OPT_MODEL, .commands = BIT(TOKENIZE) | BIT(DETOKENIZE), .letter = 'm', .name = "model", .type = CLI_PATH, .arg = "PATH",
-     .group = "Model", .help = "use the tokenizer that lies with this checkpoint"},
+     .group = "Model", .default_note = "the built-in demo model", .help = "use the tokenizer that lies with this checkpoint"},
     {.id = OPT_TOKENIZER, .commands = BIT(RUN) | BIT(LOGITS) | BIT(TOKENIZE) | BIT(DETOKENIZE), .name = "tokenizer", .type = CLI_PATH,
      .arg = "PATH", .group = "Model", .help = "tokenizer.json, a tiktoken rank file, a .gguf file, or a folder that holds one",
      .default_note = "the one that lies with the checkpoint"},
@@ -127,7 +127,7 @@ const int cli_n_options = IJ_COUNT_OF(cli_options);
 const cli_command cli_commands[CLI_N_COMMANDS] = {
     [CMD_RUN] = {
         .name = "run", .run = cmd_run, .positional = "TEXT", .max_positional = 1,
-        .synopsis = LINES("run -m PATH [options] TEXT", "run -m PATH [options] -p TEXT | -f FILE | --ids ID,ID,..."),
+        .synopsis = LINES("run [-m PATH] [options] TEXT", "run [-m PATH] [options] -p TEXT | -f FILE | --ids ID,ID,..."),
         .summary = "continue a prompt",
         .about = "Continues a raw prompt and prints the continuation as it comes. It is greedy unless --temp, --top-k, --top-p, --min-p or "
                  "--seed is given. No token is put before the prompt, so it must not be empty. Ctrl-C ends after the current token.",
@@ -135,7 +135,7 @@ const cli_command cli_commands[CLI_N_COMMANDS] = {
                           "inkjet run -m model --ids 976,9029,328 --ids-out")},
     [CMD_LOGITS] = {
         .name = "logits", .run = cmd_logits,
-        .synopsis = LINES("logits -m PATH [options] --ids ID,ID,... --out FILE", "logits -m PATH [options] --ids ID,ID,... --compare FILE"),
+        .synopsis = LINES("logits [-m PATH] [options] --ids ID,ID,... --out FILE", "logits [-m PATH] [options] --ids ID,ID,... --compare FILE"),
         .summary = "write or compare logits and layer outputs",
         .about = "Evaluates a prompt once and writes the tensors `logits` [n, vocabulary] and, with --trace, `trace` [layers + 1, n, hidden], "
                  "or compares them with those of a reference file. The exit code is 1 when a difference exceeds --max-abs.",
@@ -143,27 +143,27 @@ const cli_command cli_commands[CLI_N_COMMANDS] = {
                           "inkjet logits -m model --ids 1,2,3 --all --compare want.safetensors --max-abs 1e-4")},
     [CMD_TOKENIZE] = {
         .name = "tokenize", .run = cmd_tokenize, .positional = "TEXT", .max_positional = 1,
-        .synopsis = LINES("tokenize -m PATH | --tokenizer PATH [options] [TEXT | -f FILE]"),
+        .synopsis = LINES("tokenize [-m PATH | --tokenizer PATH] [options] [TEXT | -f FILE]"),
         .summary = "text to token ids",
         .about = "Prints the ids of a text on one line, separated by spaces. Without TEXT and -f the text is read from standard input. "
                  "Any bytes are accepted and come back from `inkjet detokenize` unchanged.",
         .examples = LINES("inkjet tokenize --tokenizer o200k_base.tiktoken 'Once upon a time'", "inkjet tokenize -m model --json < book.txt")},
     [CMD_DETOKENIZE] = {
         .name = "detokenize", .run = cmd_detokenize, .positional = "ID", .max_positional = -1,
-        .synopsis = LINES("detokenize -m PATH | --tokenizer PATH [ID...]"),
+        .synopsis = LINES("detokenize [-m PATH | --tokenizer PATH] [ID...]"),
         .summary = "token ids to bytes",
         .about = "Writes the bytes of the ids, nothing added. Without arguments the ids are read from standard input, separated by blanks, "
                  "line ends or commas. Special tokens are written by name.",
         .examples = LINES("inkjet detokenize --tokenizer o200k_base.tiktoken 12650", "inkjet tokenize -m model -f a | inkjet detokenize -m model | cmp - a")},
     [CMD_INFO] = {
         .name = "info", .run = cmd_info, .positional = "PATH", .max_positional = 1,
-        .synopsis = LINES("info PATH [--tensors] [--ctx N] [--json]"),
+        .synopsis = LINES("info [PATH] [--tensors] [--ctx N] [--json]"),
         .summary = "what a checkpoint is",
         .about = "Shows sizes, layout, storage formats per class of tensor, and the memory a run of --ctx positions needs.",
         .examples = LINES("inkjet info model --ctx 32768", "inkjet info model --tensors --json")},
     [CMD_BENCH] = {
         .name = "bench", .run = cmd_bench,
-        .synopsis = LINES("bench -m PATH [options]", "bench --synthetic SIZE[:FORMAT] [--keep DIR] [options]"),
+        .synopsis = LINES("bench [-m PATH] [options]", "bench --synthetic SIZE[:FORMAT] [--keep DIR] [options]"),
         .summary = "speed, as a share of what this machine can do",
         .about = "Measures the time to the first token, prefill and decode, and states them as shares of this machine's read bandwidth and "
                  "multiply-add peak. Those are measured again around every repetition, because machines are shared and change; shares are "

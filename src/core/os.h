@@ -1,4 +1,5 @@
-/* os.h: what we ask of the operating system. One header, one os_*.c per system. Any thread. */
+/* os.h: what we ask of the operating system. One header, one os_*.c per system. Any thread. Files and folders in memory (memfs.h) are
+ * found under their paths as if they were on disk. */
 #ifndef IJ_CORE_OS_H
 #define IJ_CORE_OS_H
 
@@ -9,6 +10,7 @@
 typedef struct ij_file_map {
   const unsigned char *data; /* NULL for an empty file */
   size_t n_bytes;
+  bool in_memory;            /* nothing was mapped: the bytes are memfs's */
 } ij_file_map;
 
 ij_status ij__os_map_file(const char *path, ij_file_map *out, ij_err *err);

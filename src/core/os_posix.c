@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/memfs.h"
 #include "core/str.h"
 
 /* Opens a regular file; *n_bytes is its size. A folder, device or pipe is refused here, before anybody reads it. */
@@ -40,6 +41,11 @@ static ij_status open_regular(const char *path, int *fd, size_t *n_bytes, ij_err
 ij_status ij__os_map_file(const char *path, ij_file_map *out, ij_err *err) {
   int fd;
   *out = (ij_file_map){0};
+  const ij_memfs_file *mem = ij__memfs_find(path);
+  if (mem) {
+    *out = (ij_file_map){mem->bytes, mem->n_bytes, true};
+    return IJ_OK;
+  }
   ij_status s = open_regular(path, &fd, &out->n_bytes, err);
   if (s != IJ_OK) return s;
   if (out->n_bytes > 0) {
@@ -56,7 +62,7 @@ ij_status ij__os_map_file(const char *path, ij_file_map *out, ij_err *err) {
 }
 
 void ij__os_unmap(ij_file_map *map) {
-  if (map->data) munmap((void *)(uintptr_t)map->data, map->n_bytes);
+  if (map->data && !map->in_memory) munmap((void *)(uintptr_t)map->data, map->n_bytes);
   *map = (ij_file_map){0};
 }
 
@@ -71,36 +77,46 @@ static ij_status read_all(int fd, const char *path, char *buf, size_t n, ij_err 
   return IJ_OK;
 }
 
+/* Room for n bytes of a file and a NUL, or why there is none. */
+static ij_status file_buffer(const char *path, size_t n, size_t max_bytes, char **buf, ij_err *err) {
+  if (n > max_bytes) return ij__fail(err, IJ_E_FORMAT, path, "the file has %zu bytes; at most %zu are accepted here", n, max_bytes);
+  *buf = ij__alloc(n + 1);
+  if (!*buf) return ij__fail_nomem(err, path, n + 1);
+  (*buf)[n] = 0;
+  return IJ_OK;
+}
+
 ij_status ij__os_read_file(const char *path, size_t max_bytes, char **out, size_t *n_bytes, ij_err *err) {
-  int fd;
+  int fd = -1;
   size_t n = 0;
   *out = NULL;
-  ij_status s = open_regular(path, &fd, &n, err);
+  const ij_memfs_file *mem = ij__memfs_find(path);
+  ij_status s = IJ_OK;
+  if (mem) n = mem->n_bytes;
+  else s = open_regular(path, &fd, &n, err);
   if (s != IJ_OK) return s;
   char *buf = NULL;
-  if (n > max_bytes) {
-    s = ij__fail(err, IJ_E_FORMAT, path, "the file has %zu bytes; at most %zu are accepted here", n, max_bytes);
-  } else if (!(buf = ij__alloc(n + 1))) {
-    s = ij__fail_nomem(err, path, n + 1);
-  } else if ((s = read_all(fd, path, buf, n, err)) == IJ_OK) {
-    buf[n] = 0;
-    *out = buf;
-    *n_bytes = n;
-    buf = NULL;
+  s = file_buffer(path, n, max_bytes, &buf, err);
+  if (s == IJ_OK && mem && n) memcpy(buf, mem->bytes, n);
+  if (s == IJ_OK && !mem) s = read_all(fd, path, buf, n, err);
+  if (fd >= 0) close(fd);
+  if (s != IJ_OK) {
+    ij__free(buf);
+    return s;
   }
-  ij__free(buf);
-  close(fd);
-  return s;
+  *out = buf;
+  *n_bytes = n;
+  return IJ_OK;
 }
 
 bool ij__os_is_dir(const char *path) {
   struct stat st;
-  return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+  return ij__memfs_is_dir(path) || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
 }
 
 bool ij__os_is_file(const char *path) {
   struct stat st;
-  return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+  return ij__memfs_find(path) || (stat(path, &st) == 0 && S_ISREG(st.st_mode));
 }
 
 char *ij__os_join(const char *folder, const char *name) {
@@ -138,12 +154,14 @@ static bool keep_name(const char *folder, const char *name, const char *suffix, 
 ij_status ij__os_list_dir(const char *path, const char *suffix, char ***names, int *n, ij_err *err) {
   *names = NULL;
   *n = 0;
-  DIR *dir = opendir(path);
-  if (!dir) return ij__fail_errno(err, errno, path, "cannot read the folder");
-  int cap = 0;
+  int cap = 0, n_mem = 0;
   bool ok = true;
-  for (struct dirent *e; ok && (e = readdir(dir));) ok = keep_name(path, e->d_name, suffix, names, n, &cap);
-  closedir(dir);
+  const ij_memfs_file *mem = ij__memfs_list(path, &n_mem);
+  DIR *dir = mem ? NULL : opendir(path);
+  if (!mem && !dir) return ij__fail_errno(err, errno, path, "cannot read the folder");
+  for (int i = 0; ok && i < n_mem; i++) ok = keep_name(path, mem[i].name, suffix, names, n, &cap);
+  for (struct dirent *e; ok && dir && (e = readdir(dir));) ok = keep_name(path, e->d_name, suffix, names, n, &cap);
+  if (dir) closedir(dir);
   if (!ok) {
     ij__os_free_names(*names, *n);
     *names = NULL;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/memfs.h"
 #include "core/os.h"
 #include "engine/engine_int.h"
 #include "io/gguf.h"
@@ -128,6 +129,16 @@ ij_status ij_model_open(ij_model **out, const char *path, const ij_model_options
   }
   *out = m;
   return IJ_OK;
+}
+
+ij_status ij_add_memory_folder(const char *name, const ij_memory_file *files, int n_files, ij_err *err) {
+  if (!files || n_files < 1) return ij__fail(err, IJ_E_ARGUMENT, "ij_add_memory_folder", "expected at least one file");
+  ij_memfs_file *list = ij__alloc_array((size_t)n_files, sizeof *list); /* stays with the folder */
+  if (!list) return ij__fail_nomem(err, "ij_add_memory_folder", (size_t)n_files * sizeof *list);
+  for (int i = 0; i < n_files; i++) list[i] = (ij_memfs_file){files[i].name, files[i].bytes, files[i].n_bytes};
+  ij_status s = ij__memfs_add(name, list, n_files, err);
+  if (s != IJ_OK) ij__free(list);
+  return s;
 }
 
 void ij_model_close(ij_model **model) {
