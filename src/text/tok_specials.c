@@ -1,7 +1,8 @@
 /* tok_specials.c: the control tokens of the family.
  *
- * The file always speaks first. The table below only refuses a file that gives a known string another id, names the slots that a
- * full vocabulary leaves open (a rank file holds none at all), and lets a known string be found under an older spelling.
+ * The file always speaks first. The table below only refuses a file that gives a known string another id of the family's range, names
+ * the slots that a full vocabulary leaves open (a rank file holds none at all), and lets a known string be found under an older spelling.
+ * A small model has the first ranks only and its control tokens right behind them, under the family's names and its own ids.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,11 +53,12 @@ static bool entry_is(const ij_tok *t, uint32_t id, const char *name) {
 
 static ij_status check_pins(const ij_tok *t, const char *where, ij_err *err) {
   ij_findings wrong = {0};
+  uint32_t small = t->n_ordinary < IJ_TOK_N_ORDINARY ? IJ_TOK_N_ORDINARY : 0; /* below it, a shortened vocabulary may number as it likes */
   for (uint32_t id = 0; id < t->n_ids; id++) {
     if (!is_added(t, id)) continue;
     for (size_t k = 0; k < IJ_COUNT_OF(known_specials); k++) {
       const known_special *known = &known_specials[k];
-      if (known->pinned && (uint32_t)known->id != id && entry_is(t, id, known->name)) {
+      if (known->pinned && (uint32_t)known->id != id && id >= small && entry_is(t, id, known->name)) {
         ij__findings_add(&wrong, "%s is %u here, %d in the family", known->name, id, known->id);
       }
     }

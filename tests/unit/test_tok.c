@@ -450,6 +450,26 @@ static void check_edit(const char *json, const bad_edit *e) {
   ij__buf_free(&b);
 }
 
+/* The first ranks alone are a vocabulary; its control tokens follow them, under the family's names. */
+static void shortened_vocabulary(void) {
+  ij_buf b = {0}, edited = {0};
+  ij_tok *t = NULL;
+  ij_err err = {0};
+  put_json(&b, false, true);
+  const char *find = "\"content\":\"<|x|>\"", *at = strstr(b.data, find);
+  CHECK(at != NULL);
+  if (at) {
+    ij__buf_append(&edited, b.data, (size_t)(at - b.data));
+    ij__buf_puts(&edited, "\"content\":\"<|end_message|>\"");
+    ij__buf_puts(&edited, at + strlen(find));
+    CHECK(open_bytes(&t, edited.data, edited.len, &err) == IJ_OK);
+    if (t) CHECK_INT(ij__tok_find_special(t, "<|end_message|>"), 300);
+  }
+  ij__tok_close(&t);
+  ij__buf_free(&edited);
+  ij__buf_free(&b);
+}
+
 static void bad_json(void) {
   static const bad_edit edits[] = {
       {"\"normalizer\":null", "\"normalizer\":{\"type\":\"NFC\"}", IJ_E_UNSUPPORTED, "NFC"},
@@ -468,7 +488,7 @@ static void bad_json(void) {
       {"\"id\":300", "\"id\":3", IJ_E_FORMAT, "given twice"},
       {"\"id\":300", "\"id\":99999999", IJ_E_FORMAT, "outside"},
       {"<|x|>y", "<|x|>", IJ_E_FORMAT, "both spelled"},
-      {"<|x|>", "<|end_message|>", IJ_E_FORMAT, "200010 in the family"},
+      {"\"id\":300,\"content\":\"<|x|>\"", "\"id\":200011,\"content\":\"<|end_message|>\"", IJ_E_FORMAT, "200010 in the family"},
       {"\"content\":\"<|x|>\"", "\"content\":\"\"", IJ_E_FORMAT, "empty"},
       {":255", ":254", IJ_E_FORMAT, "given twice"},
       {":255", ":\"x\"", IJ_E_FORMAT, "model.vocab"},
@@ -640,6 +660,7 @@ int main(void) {
   RUN(small_buffer);
   RUN(specials);
   RUN(hostile_text_is_linear);
+  RUN(shortened_vocabulary);
   RUN(bad_json);
   RUN(bad_ranks);
   RUN(ranks_forms);
