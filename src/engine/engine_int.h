@@ -63,7 +63,7 @@ ij_status ij__tokenizer_open_gguf(ij_tokenizer **out, const struct ij_gguf *g, i
 /* Gives back what measurements have kept. */
 void ij__measure_free(ij_model *model);
 
-/* True for placeholders of media in the family's special range: never sampled. */
-bool ij__is_media_placeholder(const ij_config *config, int32_t id);
+/* True for placeholders of media, when they are control tokens: never sampled. */
+bool ij__is_media_placeholder(const ij_model *model, int32_t id);
 
 #endif

@@ -201,7 +201,8 @@ bool ij_model_is_eos(const ij_model *model, int32_t id) {
   return false;
 }
 
-bool ij__is_media_placeholder(const ij_config *config, int32_t id) {
-  const int32_t first_special = 199998;
-  return id >= first_special && (id == config->image_token || id == config->audio_token);
+bool ij__is_media_placeholder(const ij_model *model, int32_t id) {
+  const int32_t first_special = 199998; /* of the family; a shortened vocabulary has its own, known from its tokenizer */
+  if (id != model->config.image_token && id != model->config.audio_token) return false;
+  return id >= first_special || (model->tokenizer && ij_is_special(model->tokenizer, id));
 }

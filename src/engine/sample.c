@@ -82,7 +82,7 @@ static void prepare_logits(ij_session *s, const ij_sample_options *o) {
   }
   int32_t media[2] = {c->image_token, c->audio_token};
   for (int i = 0; i < 2; i++) {
-    if (ij__is_media_placeholder(c, media[i]) && media[i] < c->unpadded_vocab) s->work[media[i]] = -INFINITY;
+    if (ij__is_media_placeholder(s->model, media[i]) && media[i] < c->unpadded_vocab) s->work[media[i]] = -INFINITY;
   }
   apply_penalties(s, o);
   if (o->allowed) apply_mask(s->work, o->allowed, c->unpadded_vocab);
