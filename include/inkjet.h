@@ -265,6 +265,10 @@ typedef struct ij_choice {
  * bias is out of range), IJ_E_NUMERIC. */
 IJ_API ij_status ij_session_sample(ij_session *session, const ij_sample_options *options, ij_choice *out, ij_err *err);
 
+/* What `logits` [unpadded_vocab] say about one id; the bits are those that ij_session_sample gives. For rows of ij_step_item.logits_all;
+ * NULL: the session's own logits. Errors: IJ_E_RANGE (no logits), IJ_E_ARGUMENT (no such id). */
+IJ_API ij_status ij_session_logprob(ij_session *session, const float *logits, int32_t id, ij_choice *out, ij_err *err);
+
 /* The n most likely ids (at most IJ_MAX_TOP) with their log-probabilities, best first. */
 IJ_API ij_status ij_session_top(ij_session *session, int n, ij_choice *out, ij_err *err);
 

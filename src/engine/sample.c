@@ -101,21 +101,19 @@ typedef struct softmax_norm {
   float max, log_sum;
 } softmax_norm;
 
-/* max and ln(sum of exp(logit - max)) of the raw logits; s->work is overwritten. */
-static softmax_norm norm_of_logits(ij_session *s) {
+/* max and ln(sum of exp(logit - max)) of raw logits; s->work is overwritten. */
+static softmax_norm norm_of_logits(ij_session *s, const float *logits) {
   const ij_kernels *k = s->model->kernels;
   int32_t n = s->model->config.unpadded_vocab;
-  softmax_norm norm = {.max = k->max(s->logits, n)};
-  for (int32_t i = 0; i < n; i++) s->work[i] = s->logits[i] - norm.max;
+  softmax_norm norm = {.max = k->max(logits, n)};
+  for (int32_t i = 0; i < n; i++) s->work[i] = logits[i] - norm.max;
   k->vexp(s->work, s->work, n);
   float total = k->sum(s->work, n);
   k->vlog(&norm.log_sum, &total, 1);
   return norm;
 }
 
-static ij_choice choice_of(const ij_session *s, softmax_norm norm, int32_t id) {
-  return (ij_choice){id, s->logits[id] - norm.max - norm.log_sum};
-}
+static ij_choice choice_of(const float *logits, softmax_norm norm, int32_t id) { return (ij_choice){id, logits[id] - norm.max - norm.log_sum}; }
 
 /* ---------------------------------------------------------------------------------------------------------- selection */
 
@@ -203,12 +201,22 @@ ij_status ij_session_sample(ij_session *session, const ij_sample_options *option
   if (status != IJ_OK) return status;
   if (!session->has_logits) return ij__fail(err, IJ_E_RANGE, "ij_session_sample", "there are no logits: evaluate a token first");
   int32_t n = session->model->config.unpadded_vocab;
-  softmax_norm norm = norm_of_logits(session);
+  softmax_norm norm = norm_of_logits(session, session->logits);
   prepare_logits(session, &o);
   int32_t best = argmax(session->model->kernels, session->work, n);
   if (!(session->work[best] > -INFINITY)) return ij__fail(err, IJ_E_ARGUMENT, "logit_bias, allowed", "every id is forbidden");
   if (!isfinite(session->work[best])) return ij__fail(err, IJ_E_NUMERIC, "ij_session_sample", "a bias or penalty makes the logit of id %d overflow", best);
-  *out = choice_of(session, norm, o.temperature > 0.0f ? draw(session, &o) : best);
+  *out = choice_of(session->logits, norm, o.temperature > 0.0f ? draw(session, &o) : best);
+  return IJ_OK;
+}
+
+ij_status ij_session_logprob(ij_session *session, const float *logits, int32_t id, ij_choice *out, ij_err *err) {
+  if (!session || !out) return ij__fail(err, IJ_E_ARGUMENT, "ij_session_logprob", "session and out must not be NULL");
+  int32_t n = session->model->config.unpadded_vocab;
+  if (id < 0 || id >= n) return ij__fail(err, IJ_E_ARGUMENT, "ij_session_logprob", "expected an id from 0 to %d, found %d", n - 1, id);
+  if (!logits && !session->has_logits) return ij__fail(err, IJ_E_RANGE, "ij_session_logprob", "there are no logits: evaluate a token first");
+  if (!logits) logits = session->logits;
+  *out = choice_of(logits, norm_of_logits(session, logits), id);
   return IJ_OK;
 }
 
@@ -219,9 +227,9 @@ ij_status ij_session_top(ij_session *session, int n, ij_choice *out, ij_err *err
     return ij__fail(err, IJ_E_ARGUMENT, "ij_session_top", "expected 1 to %d, found %d", (int)IJ_MIN(IJ_MAX_TOP, n_vocab), n);
   }
   if (!session->has_logits) return ij__fail(err, IJ_E_RANGE, "ij_session_top", "there are no logits: evaluate a token first");
-  softmax_norm norm = norm_of_logits(session);
+  softmax_norm norm = norm_of_logits(session, session->logits);
   for (int32_t i = 0; i < n_vocab; i++) session->order[i] = i;
   make_heap(session->logits, session->order, n_vocab);
-  for (int i = 0; i < n; i++) out[i] = choice_of(session, norm, pop_heap(session->logits, session->order, n_vocab - i));
+  for (int i = 0; i < n; i++) out[i] = choice_of(session->logits, norm, pop_heap(session->logits, session->order, n_vocab - i));
   return IJ_OK;
 }

@@ -401,6 +401,35 @@ static void placeholders_are_never_chosen(void) {
   tiny_free(&big);
 }
 
+/* ------------------------------------------------------------------------------------------------------ log-probabilities */
+
+static void log_probabilities_of_any_logits(void) {
+  GIVEN(0, 0.5f, 1, -1);
+  ij_err err = {0};
+  ij_choice c, d;
+  float rows[2 * N];
+  static const int32_t ids[] = {7, 3};
+  for (int32_t id = 0; id < N; id++) {
+    uint32_t mask = 1u << id;
+    ij_sample_options o = ij_sample_options_default();
+    o.allowed = &mask;
+    CHECK_OK(ij_session_sample(s, &o, &c, &err), err);
+    CHECK_OK(ij_session_logprob(s, NULL, id, &d, &err), err);
+    CHECK(c.id == d.id && memcmp(&c.logprob, &d.logprob, sizeof c.logprob) == 0);
+  }
+  ij_step_item item = {.session = s, .ids = ids, .n = 2, .logits_all = rows};
+  CHECK_OK(ij_step(m, &item, 1, &err), err);
+  CHECK_OK(ij_session_logprob(s, NULL, 4, &c, &err), err);
+  CHECK_OK(ij_session_logprob(s, rows + N, 4, &d, &err), err);
+  CHECK(memcmp(&c.logprob, &d.logprob, sizeof c.logprob) == 0);
+  CHECK_INT(ij_session_logprob(s, NULL, -1, &c, &err), IJ_E_ARGUMENT);
+  CHECK_INT(ij_session_logprob(s, NULL, N, &c, &err), IJ_E_ARGUMENT);
+  CHECK_INT(ij_session_logprob(NULL, NULL, 0, &c, &err), IJ_E_ARGUMENT);
+  CHECK_OK(ij_session_rollback(s, 1, &err), err);
+  CHECK_INT(ij_session_logprob(s, NULL, 4, &c, &err), IJ_E_RANGE);
+  CHECK_OK(ij_session_logprob(s, rows, 4, &c, &err), err);
+}
+
 int main(void) {
   cw_dims d = cw_usual();
   tiny_build(&t, &d, IJ_DTYPE_F32, "");
@@ -418,6 +447,7 @@ int main(void) {
   RUN(biases_add_and_forbid);
   RUN(overflow_is_an_error);
   RUN(logprobs_are_those_of_the_raw_logits);
+  RUN(log_probabilities_of_any_logits);
   RUN(top_is_sorted_with_ties_to_the_lower_id);
   RUN(bad_options_are_named);
   RUN(placeholders_are_never_chosen);
