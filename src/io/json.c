@@ -139,8 +139,8 @@ static ij_status fail_duplicate(const json_source *src, const yyjson_doc *doc, y
   return fail_at(src, (size_t)(key->uni.str - doc->str_pool), err, text);
 }
 
-/* One pass over all values: nesting at most MAX_DEPTH, no key twice in an object. */
-static ij_status check_values(const json_source *src, const yyjson_doc *doc, ij_err *err) {
+/* One pass over all values: nesting at most MAX_DEPTH, and unless `exact` no key twice in an object. */
+static ij_status check_values(const json_source *src, const yyjson_doc *doc, bool exact, ij_err *err) {
   yyjson_val *ends[MAX_DEPTH], *base = doc->root;
   size_t depth = 0;
   key_set set = {.base = base};
@@ -153,7 +153,7 @@ static ij_status check_values(const json_source *src, const yyjson_doc *doc, ij_
       break;
     }
     ends[depth++] = unsafe_yyjson_get_next(v);
-    if (unsafe_yyjson_get_type(v) != YYJSON_TYPE_OBJ) continue;
+    if (exact || unsafe_yyjson_get_type(v) != YYJSON_TYPE_OBJ) continue;
     bool ok = true;
     yyjson_val *twice = find_duplicate(v, &set, &ok);
     if (!ok) s = ij__fail_nomem(err, src->where, 0);
@@ -173,23 +173,31 @@ static void *alc_realloc(void *ctx, void *p, size_t old_size, size_t size) {
 }
 static void alc_free(void *ctx, void *p) { (void)ctx, ij__free(p); }
 
-ij_status ij__json_parse(ij_json **out, const char *bytes, size_t n, const char *where, ij_err *err) {
+static ij_status parse(ij_json **out, const char *bytes, size_t n, bool exact, const char *where, ij_err *err) {
   static const yyjson_alc alc = {alc_malloc, alc_realloc, alc_free, NULL};
   const json_source src = {bytes, n, where};
   *out = NULL;
   if (n > MAX_BYTES) return ij__fail(err, IJ_E_FORMAT, where, "%zu bytes of JSON; at most %zu are accepted", n, MAX_BYTES);
   if (n == 0) return ij__fail(err, IJ_E_FORMAT, where, "expected JSON, found nothing (the file is empty)");
   yyjson_read_err why = {0};
-  yyjson_doc *doc = ij__yyjson_read(bytes, n, &alc, &why);
+  yyjson_doc *doc = ij__yyjson_read(bytes, n, exact, &alc, &why);
   if (!doc && why.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION) return ij__fail_nomem(err, where, n);
   if (!doc) return fail_at(&src, why.pos, err, why.msg);
-  ij_status s = check_values(&src, doc, err);
+  ij_status s = check_values(&src, doc, exact, err);
   if (s != IJ_OK) {
     yyjson_doc_free(doc);
     return s;
   }
   *out = (ij_json *)(void *)doc;
   return IJ_OK;
+}
+
+ij_status ij__json_parse(ij_json **out, const char *bytes, size_t n, const char *where, ij_err *err) {
+  return parse(out, bytes, n, false, where, err);
+}
+
+ij_status ij__json_parse_exact(ij_json **out, const char *bytes, size_t n, const char *where, ij_err *err) {
+  return parse(out, bytes, n, true, where, err);
 }
 
 void ij__json_free(ij_json **doc) {
@@ -201,6 +209,20 @@ const ij_json_value *ij__json_root(const ij_json *doc) { return doc ? value_of((
 
 /* --- reading */
 
+/* A number that was kept as text. False: it has a point or an exponent, or is outside of int64. */
+static bool raw_int(yyjson_val *v, int64_t *out) {
+  const char *text = v->uni.str;
+  size_t n = unsafe_yyjson_get_len(v), i = text[0] == '-';
+  uint64_t value = 0, limit = i ? (uint64_t)INT64_MAX + 1 : (uint64_t)INT64_MAX;
+  for (; i < n; i++) {
+    unsigned digit = (unsigned)(unsigned char)text[i] - '0';
+    if (digit > 9 || value > (limit - digit) / 10) return false;
+    value = value * 10 + digit;
+  }
+  *out = text[0] == '-' ? (int64_t)(0 - value) : (int64_t)value;
+  return true;
+}
+
 ij_json_type ij__json_type_of(const ij_json_value *value) {
   yyjson_val *v = val_of(value);
   if (!v) return IJ_JSON_NONE;
@@ -210,6 +232,7 @@ ij_json_type ij__json_type_of(const ij_json_value *value) {
     case YYJSON_TYPE_STR: return IJ_JSON_STRING;
     case YYJSON_TYPE_ARR: return IJ_JSON_ARRAY;
     case YYJSON_TYPE_OBJ: return IJ_JSON_OBJECT;
+    case YYJSON_TYPE_RAW: return raw_int(v, &(int64_t){0}) ? IJ_JSON_INT : IJ_JSON_REAL;
     case YYJSON_TYPE_NUM:
       if (unsafe_yyjson_is_real(v)) return IJ_JSON_REAL;
       return unsafe_yyjson_is_uint(v) && v->uni.u64 > INT64_MAX ? IJ_JSON_REAL : IJ_JSON_INT;
@@ -230,6 +253,7 @@ bool ij__json_get_bool(const ij_json_value *v, bool *out) {
 }
 
 bool ij__json_get_int(const ij_json_value *v, int64_t *out) {
+  if (v && unsafe_yyjson_get_type(val_of(v)) == YYJSON_TYPE_RAW) return raw_int(val_of(v), out);
   if (ij__json_type_of(v) != IJ_JSON_INT) return false;
   *out = val_of(v)->uni.i64;
   return true;
@@ -237,6 +261,7 @@ bool ij__json_get_int(const ij_json_value *v, int64_t *out) {
 
 bool ij__json_get_double(const ij_json_value *value, double *out) {
   yyjson_val *v = val_of(value);
+  if (v && unsafe_yyjson_get_type(v) == YYJSON_TYPE_RAW) return ij__json_read_double(v->uni.str, unsafe_yyjson_get_len(v), out);
   if (!v || unsafe_yyjson_get_type(v) != YYJSON_TYPE_NUM) return false;
   if (unsafe_yyjson_is_real(v)) *out = v->uni.f64;
   else *out = unsafe_yyjson_is_uint(v) ? (double)v->uni.u64 : (double)v->uni.i64;
@@ -250,8 +275,34 @@ bool ij__json_get_string(const ij_json_value *v, const char **bytes, size_t *n) 
   return true;
 }
 
+bool ij__json_get_number(const ij_json_value *v, const char **text, size_t *n) {
+  if (!v || unsafe_yyjson_get_type(val_of(v)) != YYJSON_TYPE_RAW) return false;
+  *text = val_of(v)->uni.str;
+  *n = unsafe_yyjson_get_len(val_of(v));
+  return true;
+}
+
+bool ij__json_read_double(const char *text, size_t n, double *out) {
+  char small[64], *copy = n < sizeof small ? small : ij__alloc(n + 1);
+  if (!copy) return false;
+  memcpy(copy, text, n);
+  copy[n] = 0;
+  bool ok = ij__yyjson_number(copy, out);
+  if (copy != small) ij__free(copy);
+  return ok;
+}
+
+/* The last of equal keys; in a document without any it makes no difference which. */
 const ij_json_value *ij__json_member(const ij_json_value *object, const char *key) {
-  return value_of(yyjson_obj_get(val_of(object), key));
+  const ij_json_value *found = NULL, *value;
+  ij_json_iter it = {0};
+  const char *name;
+  size_t n = strlen(key), len;
+  if (ij__json_type_of(object) != IJ_JSON_OBJECT) return NULL;
+  while (ij__json_next(object, &it, &name, &len, &value)) {
+    if (len == n && memcmp(name, key, n) == 0) found = value;
+  }
+  return found;
 }
 
 size_t ij__json_size(const ij_json_value *v) {
