@@ -15,6 +15,13 @@ typedef struct http_exchange http_exchange;
 
 typedef enum http_method { HTTP_GET, HTTP_POST, HTTP_OPTIONS, HTTP_OTHER } http_method;
 
+/* How many clients there are, for /metrics. */
+typedef struct http_stats {
+  int n_connections, n_busy;   /* busy: with a request that is being answered */
+  int64_t n_requests, n_shed;  /* shed: connections closed to make room, or refused */
+  size_t body_bytes;           /* held for bodies now */
+} http_stats;
+
 typedef void (*http_handler)(void *context, http_exchange *x);
 
 typedef struct http_route {
@@ -28,13 +35,15 @@ typedef struct http_options {
   const char *host;            /* address to listen on */
   int port;                    /* 0: any free one; http_port tells */
   size_t max_body, max_header; /* bytes; beyond: 413, 431 */
-  int max_connections, max_per_address;
+  int max_connections, max_per_address; /* beyond: the one that has been idle longest makes room; none is idle: 503 */
   int idle_seconds;            /* a connection without progress is closed */
   int request_seconds;         /* a request must have arrived in full by then: 408 */
   const char *const *api_keys; /* NULL: none needed */
   int n_api_keys;
   const char *const *cors_origins; /* "*" or exact origins; none: no CORS headers at all */
   int n_cors_origins;
+  const char *const *allowed_hosts; /* names beside localhost that Host may have when the address is a loopback one */
+  int n_allowed_hosts;
   const http_route *const *routes; /* tables that end with path NULL; the first that matches wins */
   int n_route_tables;
   void *context;               /* given to handlers */
@@ -42,6 +51,7 @@ typedef struct http_options {
 
 ij_status http_start(http_server **out, const http_options *options, ij_err *err);
 int http_port(const http_server *server);
+void http_get_stats(http_server *server, http_stats *out);
 void http_drain(http_server *server);        /* refuses new connections; streams go on */
 void http_stop(http_server **server);        /* ends everything; waits for its threads */
 

@@ -1,0 +1,66 @@
+/* serve.c: the server as a whole: the worker, the HTTP side, and the order in which they begin and end.
+ *
+ * The end: no new connections or requests; jobs finish or are cancelled; their last bytes go out; then the threads of both sides.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "core/os.h"
+#include "core/status.h"
+#include "server/server.h"
+
+static const http_route *const tables[] = {ij__routes_base};
+
+ij_serve_options ij__serve_options_default(void) {
+  return (ij_serve_options){
+      .http = {.host = "127.0.0.1",
+               .port = 8080,
+               .max_body = (size_t)32 << 20,
+               .max_header = (size_t)32 << 10,
+               .max_connections = 512,
+               .max_per_address = 0,
+               .idle_seconds = 60,
+               .request_seconds = 60},
+      .worker = ij__worker_options_default(),
+      .model_name = "inkling",
+      .drain_seconds = 30,
+  };
+}
+
+static void wait_for_stop(const volatile bool *stop) {
+  const struct timespec moment = {.tv_nsec = 20000000};
+  while (!*stop) nanosleep(&moment, NULL);
+}
+
+static ij_status run(ij_server *server, const ij_serve_options *options, const volatile bool *stop, void (*ready)(void *user, int port),
+                     void *user, ij_err *err) {
+  http_options http = options->http;
+  http.routes = tables;
+  http.n_route_tables = IJ_COUNT_OF(tables);
+  http.context = server;
+  ij_status status = http_start(&server->http, &http, err);
+  if (status != IJ_OK) return status;
+  if (ready) ready(user, http_port(server->http));
+  wait_for_stop(stop);
+  http_drain(server->http);
+  ij__worker_drain(server->worker, options->drain_seconds);
+  http_stop(&server->http);
+  return IJ_OK;
+}
+
+ij_status ij__serve(ij_model *model, const ij_serve_options *options, const volatile bool *stop, void (*ready)(void *user, int port),
+                    void *user, ij_err *err) {
+  ij_server server = {.model = model,
+                      .tokenizer = ij_model_tokenizer(model),
+                      .model_name = options->model_name,
+                      .created = (int64_t)time(NULL),
+                      .verbose = options->verbose};
+  if (!server.tokenizer) {
+    return ij__fail(err, IJ_E_ARGUMENT, options->model_name, "no tokenizer lies with the checkpoint, and a server needs one: put "
+                    "tokenizer.json or a tiktoken rank file beside it");
+  }
+  ij_status status = ij__worker_open(&server.worker, model, &options->worker, err);
+  if (status == IJ_OK) status = run(&server, options, stop, ready, user, err);
+  ij__worker_close(&server.worker);
+  return status;
+}
