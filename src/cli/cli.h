@@ -58,6 +58,7 @@ int say_bad_input(const ij_err *err);     /* an error while opening an input: fi
 /* ---- interruption (signals.c) */
 void interrupt_install(void);             /* first Ctrl-C: interrupted() turns true; second: the process dies */
 bool interrupted(void);
+const volatile bool *interrupted_flag(void); /* the same, for who looks by itself */
 /* A folder and its files, removed if the second Ctrl-C comes: path must stay valid; NULL clears. */
 void interrupt_remove_on_kill(const char *const *files, int n_files, const char *folder);
 
@@ -96,6 +97,7 @@ int cmd_tokenize(const cli_args *args);
 int cmd_detokenize(const cli_args *args);
 int cmd_info(const cli_args *args);
 int cmd_bench(const cli_args *args);
+int cmd_serve(const cli_args *args);
 int cmd_help(const cli_args *args);
 int cmd_man(const cli_args *args);
 int cmd_completion(const cli_args *args);

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 
 static volatile sig_atomic_t n_interrupts;
+static volatile bool flag;
 
 /* What the second interrupt removes; written before the handler can need it, cleared before the strings go. */
 static const char *const *volatile doomed_files;
@@ -17,6 +18,7 @@ static volatile sig_atomic_t n_doomed_files;
 static const char *volatile doomed_folder;
 
 static void on_interrupt(int number) {
+  flag = true;
   if (n_interrupts++ == 0) return;
   /* unlink, rmdir, signal and raise are async-signal-safe. */
   for (int i = 0; i < n_doomed_files; i++) unlink(doomed_files[i]);
@@ -39,6 +41,7 @@ void interrupt_install(void) {
 }
 
 bool interrupted(void) { return n_interrupts > 0; }
+const volatile bool *interrupted_flag(void) { return &flag; }
 
 void interrupt_remove_on_kill(const char *const *files, int n_files, const char *folder) {
   n_doomed_files = 0;

@@ -6,7 +6,7 @@
 #include "core/cpu.h"
 
 #define BIT(c) (1u << CMD_##c)
-#define MODEL_COMMANDS (BIT(RUN) | BIT(LOGITS) | BIT(INFO) | BIT(BENCH))
+#define MODEL_COMMANDS (BIT(RUN) | BIT(LOGITS) | BIT(INFO) | BIT(BENCH) | BIT(SERVE))
 #define ALL_COMMANDS ((1u << CLI_N_COMMANDS) - 1)
 
 #define NO_LIMIT 9223372036854775807.0
@@ -34,7 +34,9 @@ const cli_option cli_options[] = {
      .default_note = "what the run needs", .group = "Model", .help = "positions to reserve memory for"},
     {.id = OPT_CTX, .commands = BIT(INFO), .name = "ctx", .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX, .value = "8192",
      .default_note = "8192, or what the model allows if that is less", .group = "Model", .help = "positions to compute the memory for"},
-    {.id = OPT_KV, .commands = BIT(RUN) | BIT(LOGITS) | BIT(BENCH), .name = "kv", .type = CLI_WORD, .arg = "TYPE", .words = kv_words,
+    {.id = OPT_CTX, .commands = BIT(SERVE), .name = "ctx", .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX, .group = "Work",
+     .default_note = "8192, or what the model allows if that is less", .help = "tokens that a prompt and its answer may have together"},
+    {.id = OPT_KV, .commands = BIT(RUN) | BIT(LOGITS) | BIT(BENCH) | BIT(SERVE), .name = "kv", .type = CLI_WORD, .arg = "TYPE", .words = kv_words,
      .value = "f32", .group = "Model",
      .help = "how keys and values are kept: f32 is exact; bf16 and f16 take half the memory and round, which can change the answer"},
     {.id = OPT_CPU_MASK, .commands = MODEL_COMMANDS, .name = "cpu-mask", .type = CLI_WORD, .arg = "LEVEL", .words = level_words,
@@ -114,6 +116,43 @@ const cli_option cli_options[] = {
     {.id = OPT_REPEAT, .commands = BIT(BENCH), .name = "repeat", .type = CLI_INT, .arg = "N", .min = 1, .max = 1000, .value = "5",
      .group = "Measurement", .help = "repetitions of each measurement; medians are reported"},
 
+    {.id = OPT_HOST, .commands = BIT(SERVE), .name = "host", .type = CLI_TEXT, .arg = "ADDRESS", .value = "127.0.0.1", .group = "Network",
+     .help = "address to listen on; anything but a loopback address makes the server reachable from elsewhere: give it keys then"},
+    {.id = OPT_PORT, .commands = BIT(SERVE), .name = "port", .type = CLI_INT, .arg = "N", .min = 0, .max = 65535, .value = "8080",
+     .group = "Network", .help = "port to listen on; 0: any free one, which is then printed"},
+    {.id = OPT_API_KEY_FILE, .commands = BIT(SERVE), .name = "api-key-file", .type = CLI_PATH, .arg = "FILE", .group = "Network",
+     .default_note = "no key is needed", .help = "keys that clients must have one of, one per line; lines that begin with # are comments"},
+    {.id = OPT_CORS_ORIGIN, .commands = BIT(SERVE), .name = "cors-origin", .type = CLI_TEXT, .arg = "ORIGIN,...", .group = "Network",
+     .default_note = "none", .help = "origins whose web pages may use the server, such as https://example.org; * is every one"},
+    {.id = OPT_ALLOW_HOST, .commands = BIT(SERVE), .name = "allow-host", .type = CLI_TEXT, .arg = "NAME,...", .group = "Network",
+     .default_note = "localhost and loopback addresses", .help = "further names that the Host header may have while the address is a loopback one"},
+    {.id = OPT_MODEL_NAME, .commands = BIT(SERVE), .name = "model-name", .type = CLI_TEXT, .arg = "NAME", .group = "Network",
+     .default_note = "the last part of PATH", .help = "what the server calls the model"},
+    {.id = OPT_PARALLEL, .commands = BIT(SERVE), .name = "parallel", .type = CLI_INT, .arg = "N", .min = 1, .max = 256, .value = "8",
+     .group = "Work", .help = "answers that are computed at once; each reserves --ctx positions"},
+    {.id = OPT_QUEUE, .commands = BIT(SERVE), .name = "queue", .type = CLI_INT, .arg = "N", .min = 0, .max = 100000, .value = "64",
+     .group = "Work", .help = "requests that may wait; one more is answered with status 429"},
+    {.id = OPT_CACHE, .commands = BIT(SERVE), .name = "cache", .type = CLI_INT, .arg = "MB", .min = 0, .max = 16777216, .value = "2048",
+     .group = "Work", .help = "memory for states of earlier prompts, so that only what is new is read; 0: off"},
+    {.id = OPT_CACHE_DIR, .commands = BIT(SERVE), .name = "cache-dir", .type = CLI_PATH, .arg = "DIR", .group = "Work",
+     .default_note = "nowhere", .help = "folder for states that memory has no room for"},
+    {.id = OPT_CACHE_DIR_SIZE, .commands = BIT(SERVE), .name = "cache-dir-size", .type = CLI_INT, .arg = "MB", .min = 1, .max = 1073741824,
+     .value = "8192", .group = "Work", .help = "how large that folder may become"},
+    {.id = OPT_DRAIN, .commands = BIT(SERVE), .name = "drain", .type = CLI_INT, .arg = "S", .min = 0, .max = 86400, .value = "30",
+     .group = "Work", .help = "seconds that running answers get after Ctrl-C or SIGTERM; a second Ctrl-C ends at once"},
+    {.id = OPT_MAX_BODY, .commands = BIT(SERVE), .name = "max-body", .type = CLI_INT, .arg = "MB", .min = 1, .max = 4096, .value = "32",
+     .group = "Limits", .help = "size of a request's body (status 413); all bodies together may take eight times that"},
+    {.id = OPT_MAX_HEADER, .commands = BIT(SERVE), .name = "max-header", .type = CLI_INT, .arg = "KB", .min = 1, .max = 1024, .value = "32",
+     .group = "Limits", .help = "size of a request's head (status 431)"},
+    {.id = OPT_MAX_CONNECTIONS, .commands = BIT(SERVE), .name = "max-connections", .type = CLI_INT, .arg = "N", .min = 1, .max = 1000000,
+     .value = "512", .group = "Limits", .help = "open connections; beyond, the one that has been idle longest is closed"},
+    {.id = OPT_MAX_PER_ADDRESS, .commands = BIT(SERVE), .name = "max-per-address", .type = CLI_INT, .arg = "N", .min = 0, .max = 1000000,
+     .value = "0", .group = "Limits", .help = "open connections of one client address; 0: no limit of its own"},
+    {.id = OPT_IDLE, .commands = BIT(SERVE), .name = "idle-timeout", .type = CLI_INT, .arg = "S", .min = 1, .max = 86400, .value = "60",
+     .group = "Limits", .help = "seconds after which a connection without any progress is closed"},
+    {.id = OPT_REQUEST_TIME, .commands = BIT(SERVE), .name = "request-timeout", .type = CLI_INT, .arg = "S", .min = 1, .max = 86400,
+     .value = "60", .group = "Limits", .help = "seconds in which a request must have arrived in full (status 408)"},
+
     {.id = OPT_VERBOSE, .commands = ALL_COMMANDS & ~(BIT(HELP) | BIT(MAN) | BIT(COMPLETION)), .name = "verbose", .type = CLI_FLAG,
      .group = "General", .help = "timings and details on standard error"},
     {.id = OPT_HELP, .commands = ALL_COMMANDS, .letter = 'h', .name = "help", .type = CLI_FLAG, .group = "General", .help = "show this help"},
@@ -169,6 +208,15 @@ const cli_command cli_commands[CLI_N_COMMANDS] = {
                  "multiply-add peak. Those are measured again around every repetition, because machines are shared and change; shares are "
                  "the numbers to compare.",
         .examples = LINES("inkjet bench -m model", "inkjet bench --synthetic 3b --keep bench-3b --threads 2 --depth 1024,32768")},
+    [CMD_SERVE] = {
+        .name = "serve", .run = cmd_serve,
+        .synopsis = LINES("serve [-m PATH] [options]"),
+        .summary = "answer over HTTP, as OpenAI's and Anthropic's servers do",
+        .about = "Serves the model to programs that speak to OpenAI's or Anthropic's API, and a page for browsers. It listens on this "
+                 "machine only unless --host says otherwise, does no encryption (put a reverse proxy before it for that), and prints its "
+                 "address once it is ready. Ctrl-C or SIGTERM ends it: running answers are finished first.",
+        .examples = LINES("inkjet serve -m model", "inkjet serve -m model --port 0 --parallel 4 --ctx 32768",
+                          "inkjet serve -m model --host 0.0.0.0 --api-key-file keys.txt")},
     [CMD_HELP] = {
         .name = "help", .run = cmd_help, .positional = "COMMAND", .max_positional = 1, .hidden = true,
         .synopsis = LINES("help [COMMAND]"), .summary = "list the commands, or explain one", .about = "Lists the commands, or explains one."},

@@ -3,7 +3,7 @@ show inkjet
 show inkjet rum
 show inkjet tokenise
 show inkjet chat
-show inkjet serve
+show inkjet train
 show inkjet --json
 show inkjet --version now
 show inkjet help runn

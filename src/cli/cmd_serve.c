@@ -1,0 +1,171 @@
+/* cmd_serve.c: `inkjet serve`: options, keys and the model, then the server does the rest until a signal ends it. */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "core/alloc.h"
+#include "core/os.h"
+#include "core/str.h"
+
+#ifdef IJ_HAS_SERVER
+#include <sys/resource.h>
+
+#include "server/server.h"
+
+enum { MAX_LIST = 64 };
+
+typedef struct list {
+  char *text;                     /* cut into the items in place */
+  const char *items[MAX_LIST];
+  int n;
+} list;
+
+typedef struct serving {
+  const cli_args *args;
+  ij_model *model;
+  list keys, origins, hosts;
+  char *name;
+} serving;
+
+/* Cuts text at any of the separators; empty items and, with comments, those after '#' do not count. */
+static int cut(const cli_args *args, list *l, const char *separators, bool comments, const char *what) {
+  char *rest = NULL;
+  for (char *s = strtok_r(l->text, separators, &rest); s; s = strtok_r(NULL, separators, &rest)) {
+    s += strspn(s, " \t");
+    size_t n = strlen(s);
+    while (n > 0 && strchr(" \t\r", s[n - 1])) s[--n] = 0;
+    if (!n || (comments && *s == '#')) continue;
+    if (l->n == MAX_LIST) return say_misuse(args, "%s: more than %d entries", what, MAX_LIST);
+    l->items[l->n++] = s;
+  }
+  return CLI_EXIT_OK;
+}
+
+static int read_keys(serving *s) {
+  const char *path = s->args->v[OPT_API_KEY_FILE].text;
+  size_t n = 0;
+  if (!path) return CLI_EXIT_OK;
+  int rc = read_input(path, &s->keys.text, &n);
+  if (rc != CLI_EXIT_OK) return rc;
+  if (strlen(s->keys.text) != n) return say_misuse(s->args, "--api-key-file: %s has a NUL byte", path);
+  rc = cut(s->args, &s->keys, "\n", true, "--api-key-file");
+  if (rc == CLI_EXIT_OK && s->keys.n == 0) return say_misuse(s->args, "--api-key-file: %s has no key in it", path);
+  return rc;
+}
+
+static int read_list(serving *s, cli_option_id id, list *l, const char *what) {
+  const char *text = s->args->v[id].text;
+  if (!text) return CLI_EXIT_OK;
+  l->text = ij__strdup(text);
+  return l->text ? cut(s->args, l, ",", false, what) : say_nomem(what, strlen(text));
+}
+
+/* "models/inkling-small/" is called inkling-small, "a.gguf" a. */
+static int name_model(serving *s, const char *path) {
+  const char *given = s->args->v[OPT_MODEL_NAME].text;
+  size_t n = strlen(given ? given : path);
+  if (!given) {
+    while (n > 1 && path[n - 1] == '/') n--;
+    size_t from = n;
+    while (from > 0 && !strchr("/:", path[from - 1])) from--;
+    path += from;
+    n -= from;
+    static const char *const endings[] = {".gguf", ".safetensors"};
+    for (size_t i = 0; i < IJ_COUNT_OF(endings); i++) {
+      size_t e = strlen(endings[i]);
+      if (n > e && memcmp(path + n - e, endings[i], e) == 0) n -= e;
+    }
+  }
+  s->name = ij__strndup(given ? given : path, n);
+  if (!s->name) return say_nomem("a name", n);
+  for (const char *c = s->name; *c; c++) {
+    if ((unsigned char)*c < 0x20) return say_misuse(s->args, "--model-name: control characters are not accepted");
+  }
+  return *s->name ? CLI_EXIT_OK : say_misuse(s->args, "--model-name: the name is empty");
+}
+
+/* As many connections as the options allow need a descriptor each; the usual soft limit is far below what the system would give. */
+static void raise_descriptors(int64_t n) {
+  struct rlimit r;
+  rlim_t want = (rlim_t)n + 256;
+  if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur >= want) return;
+  r.rlim_cur = r.rlim_max == RLIM_INFINITY || r.rlim_max >= want ? want : r.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &r); /* if it is not enough, the server says so */
+}
+
+static ij_serve_options make_options(const serving *s) {
+  const cli_value *v = s->args->v;
+  ij_serve_options o = ij__serve_options_default();
+  o.http.host = v[OPT_HOST].text;
+  o.http.port = (int)v[OPT_PORT].i;
+  o.http.max_body = (size_t)v[OPT_MAX_BODY].i << 20;
+  o.http.max_header = (size_t)v[OPT_MAX_HEADER].i << 10;
+  o.http.max_connections = (int)v[OPT_MAX_CONNECTIONS].i;
+  o.http.max_per_address = (int)v[OPT_MAX_PER_ADDRESS].i;
+  o.http.idle_seconds = (int)v[OPT_IDLE].i;
+  o.http.request_seconds = (int)v[OPT_REQUEST_TIME].i;
+  o.http.api_keys = s->keys.items;
+  o.http.n_api_keys = s->keys.n;
+  o.http.cors_origins = s->origins.items;
+  o.http.n_cors_origins = s->origins.n;
+  o.http.allowed_hosts = s->hosts.items;
+  o.http.n_allowed_hosts = s->hosts.n;
+  o.worker.n_parallel = (int)v[OPT_PARALLEL].i;
+  o.worker.max_queue = (int)v[OPT_QUEUE].i;
+  o.worker.kv_type = kv_type(s->args);
+  if (v[OPT_CTX].set) o.worker.n_ctx = v[OPT_CTX].i;
+  o.worker.cache_bytes = (size_t)v[OPT_CACHE].i << 20;
+  o.worker.cache_dir = v[OPT_CACHE_DIR].text;
+  o.worker.cache_dir_bytes = (size_t)v[OPT_CACHE_DIR_SIZE].i << 20;
+  o.model_name = s->name;
+  o.verbose = v[OPT_VERBOSE].set;
+  o.drain_seconds = (double)v[OPT_DRAIN].i;
+  return o;
+}
+
+static void on_ready(void *user, int port) {
+  const serving *s = user;
+  const char *host = s->args->v[OPT_HOST].text;
+  bool v6 = strchr(host, ':') != NULL;
+  out_printf("http://%s%s%s:%d\n", v6 ? "[" : "", host, v6 ? "]" : "", port);
+  out_flush();
+  if (s->args->v[OPT_VERBOSE].set) say("ready after %.2f s", ij__os_seconds() - s->args->start);
+}
+
+static int serve(serving *s) {
+  const cli_args *a = s->args;
+  const char *path;
+  ij_err err = {0};
+  int rc = model_path(a, &path);
+  if (a->v[OPT_CACHE_DIR_SIZE].set && !a->v[OPT_CACHE_DIR].set) return say_misuse(a, "--cache-dir-size needs --cache-dir");
+  if (rc == CLI_EXIT_OK) rc = name_model(s, path);
+  if (rc == CLI_EXIT_OK) rc = read_keys(s);
+  if (rc == CLI_EXIT_OK) rc = read_list(s, OPT_CORS_ORIGIN, &s->origins, "--cors-origin");
+  if (rc == CLI_EXIT_OK) rc = read_list(s, OPT_ALLOW_HOST, &s->hosts, "--allow-host");
+  if (rc == CLI_EXIT_OK) rc = open_model(a, path, true, 0, &s->model);
+  if (rc != CLI_EXIT_OK) return rc;
+  raise_descriptors(a->v[OPT_MAX_CONNECTIONS].i);
+  ij_serve_options options = make_options(s);
+  return ij__serve(s->model, &options, interrupted_flag(), on_ready, s, &err) == IJ_OK ? CLI_EXIT_OK : say_failed(&err);
+}
+
+int cmd_serve(const cli_args *args) {
+  serving s = {.args = args};
+  int rc = serve(&s);
+  ij_model_close(&s.model);
+  ij__free(s.keys.text);
+  ij__free(s.origins.text);
+  ij__free(s.hosts.text);
+  ij__free(s.name);
+  return rc;
+}
+
+#else
+
+int cmd_serve(const cli_args *args) {
+  (void)args;
+  say("this program was built without libmicrohttpd, which the server needs: install its development package (Debian: "
+      "libmicrohttpd-dev) and build again");
+  return CLI_EXIT_FAILED;
+}
+
+#endif
