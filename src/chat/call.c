@@ -49,6 +49,7 @@ static void begin_value(ij_call *c, char ch, size_t at) {
   c->depth = ch == '{' || ch == '[';
   c->place = IJ_CALL_IN_VALUE;
   if (c->key_is_args && ++c->n_args == 1 && ch == '{') c->args_begin = at;
+  c->n_others += !c->key_is_args && !c->key_is_name;
 }
 
 /* A value has just ended before `end`. */
@@ -115,18 +116,18 @@ bool ij__call_push(ij_call *c, const char *bytes, size_t n) {
 const char *ij__call_fault(const ij_call *c, bool needs_name) {
   ij_json *doc = NULL;
   const char *fault = NULL;
-  if (c->payload.len == 0) return "it is empty";
+  if (c->payload.len == 0) return "the payload of a call is empty";
   ij_status s = ij__json_parse_exact(&doc, c->payload.data, c->payload.len, "", NULL);
   const ij_json_value *root = ij__json_root(doc);
   ij_json_type name = ij__json_type_of(ij__json_member(root, "name"));
-  if (s == IJ_E_NOMEM) fault = "there was no memory to check it";
-  else if (s != IJ_OK) fault = "it is not JSON";
-  else if (ij__json_type_of(root) != IJ_JSON_OBJECT) fault = "it is not an object";
-  else if (c->n_names > 1 || c->n_args > 1) fault = "\"name\" or \"args\" is there twice";
-  else if (ij__json_type_of(ij__json_member(root, "args")) != IJ_JSON_OBJECT) fault = "\"args\" is not an object";
-  else if (c->args_begin == IJ_CALL_NOWHERE) fault = "the key \"args\" is spelled with escapes";
-  else if (name != IJ_JSON_STRING && name != IJ_JSON_NONE) fault = "\"name\" is not a string";
-  else if (needs_name && !c->has_name) fault = "it has no \"name\"";
+  if (s == IJ_E_NOMEM) fault = "there was no memory to check the payload of a call";
+  else if (s != IJ_OK) fault = "the payload of a call is not JSON";
+  else if (ij__json_type_of(root) != IJ_JSON_OBJECT) fault = "the payload of a call is not an object";
+  else if (c->n_names > 1 || c->n_args > 1) fault = "the payload of a call has \"name\" or \"args\" twice";
+  else if (ij__json_type_of(ij__json_member(root, "args")) != IJ_JSON_OBJECT) fault = "\"args\" of a call is not an object";
+  else if (c->args_begin == IJ_CALL_NOWHERE) fault = "the key \"args\" of a call is spelled with escapes";
+  else if (name != IJ_JSON_STRING && name != IJ_JSON_NONE) fault = "\"name\" of a call is not a string";
+  else if (needs_name && !c->has_name) fault = "a call has no \"name\"";
   ij__json_free(&doc);
   return fault;
 }

@@ -19,13 +19,13 @@ typedef enum ij_call_place {
 /* Zero-initialize, then ij__call_reset before every call. Offsets are in payload. */
 typedef struct ij_call {
   ij_buf payload;
-  ij_buf name;                   /* decoded; n_names counts the members "name" */
+  ij_buf name;                   /* decoded; n_names counts the members "name", n_others those that are neither */
   ij_call_place place;
   int depth;                     /* of brackets inside of the value */
   bool in_string, escaped;
   size_t string_at;              /* of the key, or of a string value */
   bool key_is_name, key_is_args;
-  int n_names, n_args;
+  int n_names, n_args, n_others;
   bool has_name;                 /* the name's string is complete and not empty */
   size_t args_begin, args_end;   /* the object of arguments; IJ_CALL_NOWHERE while unknown */
 } ij_call;

@@ -88,7 +88,12 @@ static void finish_call(ij_parser *p) {
   if (c->has_name && n > 0 && (n != c->name.len || memcmp(name, c->name.data, n) != 0)) {
     note(p, "the header of a call names another function than its payload, which counts", name, n);
   }
-  if (fault) note(p, "a call was malformed", fault, strlen(fault));
+  if (fault) {
+    note_plain(p, fault);
+    note(p, "that was the payload of a malformed call", c->payload.data, c->payload.len);
+  } else if (c->n_others) {
+    note(p, "members of a call beside \"name\" and \"args\" were left out", c->payload.data, c->payload.len);
+  }
   if (!p->call_begun && n == 0) {
     if (c->payload.len) emit(p, IJ_EVENT_CONTENT, c->payload.data, c->payload.len);
     note_plain(p, "a call without the name of a function was read as content");

@@ -4,7 +4,7 @@
  */
 #include "chat/answer.h"
 #include "chat/bytes_tokenizer.h"
-#include "core/os.h"
+#include "chat/request.h"
 #include "inkjet_chat.h"
 #include "io/json.h"
 #include "test.h"
@@ -29,26 +29,6 @@ static void check_same(const char *what, const ij_buf *got, const ij_json_value 
 }
 
 /* --- prompts */
-
-static ij_status render_case(ij_prompt **out, const ij_json_value *request, ij_err *err) {
-  ij_buf messages = {0}, tools = {0}, effort = {0};
-  const ij_json_value *t = ij__json_member(request, "tools"), *e = ij__json_member(request, "reasoning_effort");
-  ij_prompt_options o = ij_prompt_options_default();
-  size_t n;
-  ij__json_get_bool(ij__json_member(request, "add_generation_prompt"), &o.add_generation_prompt);
-  ij__json_get_bool(ij__json_member(request, "preserve_thinking"), &o.preserve_thinking);
-  ij__json_get_bool(ij__json_member(request, "continue_final_message"), &o.continue_final_message);
-  CHECK(ij__json_canonical(&messages, ij__json_member(request, "messages")));
-  if (t) CHECK(ij__json_canonical(&tools, t));
-  if (ij__json_type_of(e) == IJ_JSON_STRING) ij__buf_puts(&effort, text_of(e, &n));
-  else if (ij__json_type_of(e) > IJ_JSON_NULL) CHECK(ij__json_canonical(&effort, e));
-  o.effort = effort.data;
-  ij_status s = ij_prompt_render(out, tok, messages.data, messages.len, tools.data, tools.len, &o, err);
-  ij__buf_free(&messages);
-  ij__buf_free(&tools);
-  ij__buf_free(&effort);
-  return s;
-}
 
 static void check_segments(const ij_prompt *p, const ij_json_value *want) {
   ij_json_iter it = {0};
@@ -81,7 +61,7 @@ static void check_prompt(const ij_json_value *c, bool with_ids) {
   ij_err err = {0};
   bool must_fail = false;
   ij_buf rendered = {0};
-  ij_status s = render_case(&p, ij__json_member(c, "request"), &err);
+  ij_status s = render_request(&p, tok, ij__json_member(c, "request"), &err);
   ij__json_get_bool(ij__json_member(c, "error"), &must_fail);
   if (must_fail) {
     CHECK_INT(s, IJ_E_ARGUMENT);
@@ -92,10 +72,7 @@ static void check_prompt(const ij_json_value *c, bool with_ids) {
     TEST_FAIL("%s: %s: %s", label, err.where, err.message);
     return;
   }
-  for (int i = 0; i < ij_prompt_n_segments(p); i++) {
-    ij_segment segment = ij_prompt_segment(p, i);
-    ij__buf_append(&rendered, segment.bytes, segment.n_bytes);
-  }
+  rendered_text(&rendered, p);
   check_same("rendered", &rendered, ij__json_member(c, "rendered"));
   check_segments(p, ij__json_member(c, "segments"));
   if (with_ids) check_ids(p, ij__json_member(c, "ids"));
@@ -117,13 +94,30 @@ static int each_case(void (*check)(const ij_json_value *c, bool real), bool real
 
 /* --- outputs */
 
-/* The ids of a text in which control tokens are spelled. */
-static size_t ids_of(const char *text, size_t n, int32_t *ids, size_t cap) {
+/* Appends the ids of a text; special: control tokens are spelled in it. */
+static size_t add_ids(const char *text, size_t n, bool special, int32_t *ids, size_t at, size_t cap) {
   size_t n_ids = 0;
   ij_err err;
-  CHECK_OK(ij_encode(tok, text, n, true, ids, cap, &n_ids, &err), err);
-  CHECK(n_ids <= cap);
-  return n_ids <= cap ? n_ids : 0;
+  CHECK_OK(ij_encode(tok, text, n, special, ids + at, cap - at, &n_ids, &err), err);
+  CHECK(n_ids <= cap - at);
+  return IJ_MIN(at + n_ids, cap);
+}
+
+/* The ids of an output: a text in which control tokens are spelled, or a list of ["s", token] and ["t", text]. */
+static size_t ids_of(const ij_json_value *output, int32_t *ids, size_t cap) {
+  ij_json_iter it = {0}, in;
+  const ij_json_value *pair, *kind, *text;
+  size_t n, at = 0;
+  const char *bytes = text_of(output, &n);
+  if (ij__json_type_of(output) == IJ_JSON_STRING) return add_ids(bytes, n, true, ids, 0, cap);
+  while (ij__json_next(output, &it, NULL, NULL, &pair)) {
+    in = (ij_json_iter){0};
+    if (!ij__json_next(pair, &in, NULL, NULL, &kind) || !ij__json_next(pair, &in, NULL, NULL, &text)) return 0;
+    bool special = text_of(kind, &n)[0] == 's';
+    bytes = text_of(text, &n);
+    at = add_ids(bytes, n, special, ids, at, cap);
+  }
+  return at;
 }
 
 static void check_calls(const answer *a, const ij_json_value *want) {
@@ -148,33 +142,63 @@ static ij_turn_state state_of(const ij_json_value *c) {
   return strcmp(state, "text") == 0 ? IJ_TURN_TEXT : strcmp(state, "think") == 0 ? IJ_TURN_THINK : IJ_TURN_HEADER;
 }
 
-static void check_output(const ij_json_value *c, bool real) {
-  int32_t ids[4096];
-  size_t n, n_ids;
-  ij_err err = {0};
-  answer a = {.in_order = true};
+/* Parses the first n ids; finish: says that it was cut, unless an end id was among them. Returns that one was. */
+static bool parse(answer *a, ij_turn_state state, const int32_t *ids, size_t n, bool finish, int *n_calls) {
   ij_parser *p = NULL;
-  const ij_json_value *want = ij__json_member(c, "expected");
-  (void)real;
-  const char *output = text_of(ij__json_member(c, "output"), &n);
-  n_ids = ids_of(output, n, ids, IJ_COUNT_OF(ids));
-  CHECK_OK(ij_parser_open(&p, tok, state_of(c), answer_event, &a, &err), err);
-  for (size_t i = 0; i < n_ids; i++) CHECK_OK(ij_parser_push(p, ids[i], &err), err);
+  ij_err err = {0};
+  answer_free(a);
+  CHECK_OK(ij_parser_open(&p, tok, state, answer_event, a, &err), err);
+  for (size_t i = 0; i < n; i++) CHECK_OK(ij_parser_push(p, ids[i], &err), err);
   bool done = ij_parser_done(p);
-  CHECK_OK(ij_parser_finish(p, done ? IJ_TURN_END : IJ_TURN_LENGTH, &err), err);
+  if (finish) CHECK_OK(ij_parser_finish(p, done ? IJ_TURN_END : IJ_TURN_LENGTH, &err), err);
+  *n_calls = ij_parser_n_calls(p);
+  ij_parser_close(&p);
+  return done;
+}
+
+static bool is_prefix(const ij_buf *part, const ij_buf *whole) {
+  return part->len <= whole->len && (part->len == 0 || memcmp(part->data, whole->data, part->len) == 0);
+}
+
+/* What is out after any number of ids is a prefix of what is out at the end: nothing that was streamed is ever taken back. And a cut at
+ * any id ends every call that was begun. */
+static void check_prefixes(const answer *whole, ij_turn_state state, const int32_t *ids, size_t n) {
+  answer part = {.in_order = true};
+  int n_calls;
+  for (size_t k = 0; k <= n; k++) {
+    parse(&part, state, ids, k, false, &n_calls);
+    bool ok = part.in_order && is_prefix(&part.reasoning, &whole->reasoning) && is_prefix(&part.content, &whole->content);
+    ok &= part.n_calls <= whole->n_calls && is_prefix(&part.notes, &whole->notes);
+    for (int i = 0; ok && i < part.n_calls; i++) {
+      ok = is_prefix(&part.calls[i].name, &whole->calls[i].name) && is_prefix(&part.calls[i].arguments, &whole->calls[i].arguments);
+    }
+    if (!ok) TEST_FAIL("%s: what %zu of %zu ids gave is no prefix of the whole", label, k, n);
+    parse(&part, state, ids, k, true, &n_calls);
+    for (int i = 0; i < part.n_calls; i++) CHECK_INT(part.calls[i].n_ends, 1);
+    CHECK(part.in_order);
+  }
+  answer_free(&part);
+}
+
+static void check_output(const ij_json_value *c, bool with_prefixes) {
+  static int32_t ids[4096];
+  answer a = {.in_order = true};
+  int n_calls = 0;
+  const ij_json_value *want = ij__json_member(c, "expected");
+  size_t n_ids = ids_of(ij__json_member(c, "output"), ids, IJ_COUNT_OF(ids));
+  bool done = parse(&a, state_of(c), ids, n_ids, true, &n_calls);
   check_same("reasoning", &a.reasoning, ij__json_member(want, "reasoning_content"));
   check_same("content", &a.content, ij__json_member(want, "content"));
   check_calls(&a, ij__json_member(want, "tool_calls"));
-  const char *finish = !done ? "length" : ij_parser_n_calls(p) > 0 ? "tool_calls" : "stop";
+  const char *finish = !done ? "length" : n_calls > 0 ? "tool_calls" : "stop";
   const ij_buf got = {(char *)(uintptr_t)finish, strlen(finish), 0, false};
   check_same("finish_reason", &got, ij__json_member(want, "finish_reason"));
   CHECK(a.in_order);
-  const ij_json_value *notes = ij__json_member(c, "notes");
   int64_t n_notes = 0;
-  if (ij__json_get_int(notes, &n_notes) && n_notes != a.n_notes) {
+  if (ij__json_get_int(ij__json_member(c, "notes"), &n_notes) && n_notes != a.n_notes) {
     TEST_FAIL("%s: %d notes, expected %lld:\n%s", label, a.n_notes, (long long)n_notes, a.notes.data ? a.notes.data : "");
   }
-  ij_parser_close(&p);
+  if (with_prefixes) check_prefixes(&a, state_of(c), ids, n_ids);
   answer_free(&a);
 }
 
