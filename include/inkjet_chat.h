@@ -63,8 +63,13 @@ typedef struct ij_segment {
 IJ_API int ij_prompt_n_segments(const ij_prompt *prompt);
 IJ_API ij_segment ij_prompt_segment(const ij_prompt *prompt, int index);
 
-/* Whether a chat template that came with a checkpoint says the same as this renderer: renders probe conversations known to tell the
- * family's templates apart by the markers and constants in the text. *note: a static sentence on what differs, or NULL. */
+/* The same rendering as a Jinja template, for other programs and to be shipped with checkpoints (chat_template.jinja). Static; ends in NUL,
+ * which *n_bytes (may be NULL) does not count. */
+IJ_API const char *ij_chat_template(size_t *n_bytes);
+
+/* Whether a chat template that came with a checkpoint (ij_model_chat_template) says the same as this renderer, which does not run it.
+ * SAME: it is ij_chat_template, comments and line ends apart. Any other text DIFFERS; *note (may be NULL) is a static sentence on what
+ * its markers and constants tell about the difference, or NULL for SAME and NONE (no text). */
 typedef enum ij_template_verdict { IJ_TEMPLATE_SAME, IJ_TEMPLATE_NONE, IJ_TEMPLATE_DIFFERS } ij_template_verdict;
 IJ_API ij_template_verdict ij_template_check(const char *text, size_t n_bytes, const char **note);
 
