@@ -16,7 +16,7 @@ typedef struct forward_ctx {
   const float *gain;
   const float *in;
   float *out;
-  int64_t chunk; /* of the head */
+  int64_t n_head, chunk; /* of the head: rows whose logits are wanted, rows of weights per chunk */
 } forward_ctx;
 
 /* h[row] = RMSNorm(embed[id]) */
@@ -90,6 +90,8 @@ static ij_status decoder_layer(forward_ctx *c, int layer, int64_t n_row) {
   return IJ_OK;
 }
 
+static bool wants_logits(const ij_batch_item *item) { return item->logits_all || item->logits_last; }
+
 /* head_in[i] = RMSNorm(h[row]; norm) / mup for the rows whose logits are wanted, gathered; returns their number. */
 static int64_t gather_head_rows(forward_ctx *c) {
   const ij_net *net = c->net;
@@ -97,7 +99,7 @@ static int64_t gather_head_rows(forward_ctx *c) {
   float inv_mup = 1.0f / net->config->logit_divisor;
   for (int i = 0; i < c->n_items; i++) {
     const ij_batch_item *item = &c->items[i];
-    if (!item->logits_all && !item->logits_last) continue;
+    if (!wants_logits(item)) continue;
     for (int64_t t = item->logits_all ? 0 : item->n - 1; t < item->n; t++, n++) {
       float *x = net->s.head_in + n * hidden;
       net->kernels->rms_norm(x, net->s.h + (item->row0 + t) * hidden, net->weights->norm, net->config->eps, hidden);
@@ -107,28 +109,35 @@ static int64_t gather_head_rows(forward_ctx *c) {
   return n;
 }
 
-/* One chunk of unembedding rows for all items, one after the other: the chunk is read from memory once for all of them. */
+/* Copies columns [r0, r0 + n) of all rows of logits to where the items want them. */
+static void scatter_logits(const forward_ctx *c, const float *tile, int64_t r0, int64_t n) {
+  int64_t n_vocab = c->net->config->unpadded_vocab;
+  for (int i = 0; i < c->n_items; i++) {
+    const ij_batch_item *item = &c->items[i];
+    if (!wants_logits(item)) continue;
+    float *to = item->logits_all ? item->logits_all : item->logits_last;
+    for (int64_t t = item->logits_all ? 0 : item->n - 1; t < item->n; t++, to += n_vocab, tile += n) memcpy(to + r0, tile, (size_t)n * sizeof *to);
+  }
+}
+
+/* One chunk of unembedding rows for the rows of all items together: its weights are read and decoded once. */
 static void head_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   const forward_ctx *c = ctx;
   const ij_net *net = c->net;
   int64_t hidden = net->config->hidden, n_vocab = net->config->unpadded_vocab;
+  float *tile = ij__worker_scratch(net, worker) + IJ_MATMUL_SCRATCH;
   for (int64_t i = i0; i < i1; i++) {
-    int64_t r0 = i * c->chunk, r1 = IJ_MIN(r0 + c->chunk, n_vocab);
+    int64_t r0 = i * c->chunk, n = IJ_MIN(c->chunk, n_vocab - r0);
     int64_t next = r0 + ij__pool_threads(net->pool) * c->chunk; /* most likely this worker's next chunk */
-    ij_weight ahead = ij__weight_from(net->weights->unembed, IJ_MIN(next, n_vocab));
-    const float *x = net->s.head_in;
-    for (int j = 0; j < c->n_items; j++) {
-      const ij_batch_item *item = &c->items[j];
-      if (!item->logits_all && !item->logits_last) continue;
-      ij_product p = {.x = x, .ldx = hidden, .ldy = n_vocab, .n = item->logits_all ? item->n : 1};
-      p.y = item->logits_all ? item->logits_all : item->logits_last;
-      if (next < n_vocab && j == c->n_items - 1) {
-        p.next = &ahead;
-        p.n_next = IJ_MIN(c->chunk, n_vocab - next);
-      }
-      ij__product_rows(net, &net->weights->unembed, &p, r0, r1, worker);
-      x += p.n * hidden;
+    ij_weight part = ij__weight_from(net->weights->unembed, r0), ahead;
+    ij_product p = {.x = net->s.head_in, .y = tile, .ldx = hidden, .ldy = n, .n = c->n_head};
+    if (next < n_vocab) {
+      ahead = ij__weight_from(net->weights->unembed, next);
+      p.next = &ahead;
+      p.n_next = IJ_MIN(c->chunk, n_vocab - next);
     }
+    ij__product_rows(net, &part, &p, 0, n, worker);
+    scatter_logits(c, tile, r0, n);
   }
 }
 
@@ -136,13 +145,13 @@ static void head_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
 static void head(forward_ctx *c) {
   ij_net *net = c->net;
   const ij_weight *w = &net->weights->unembed;
-  int64_t n_vocab = net->config->unpadded_vocab, n_row = gather_head_rows(c);
+  int64_t n_vocab = net->config->unpadded_vocab, n_row = c->n_head = gather_head_rows(c);
   if (n_row == 0) return;
   c->chunk = ij__gemm_chunk_rows(net, n_vocab, ij__dtype_row_bytes(w->dtype, w->cols), n_row, 1, IJ_CHUNK_ROWS_MANY);
   ij__pool_run(net->pool, ij__div_up(n_vocab, c->chunk), 1, head_chunks, c);
   for (int i = 0; i < c->n_items; i++) {
     ij_batch_item *item = &c->items[i];
-    if (!item->logits_all && !item->logits_last) continue;
+    if (!wants_logits(item)) continue;
     int64_t n = item->logits_all ? item->n : 1;
     const float *y = item->logits_all ? item->logits_all : item->logits_last;
     const float *last = y + (n - 1) * n_vocab;
