@@ -11,7 +11,7 @@ import { buildRequest } from './request.ts';
 import { run, state, tell } from './state.ts';
 import type { Run } from './state.ts';
 import * as store from './store.ts';
-import { perSecond, Turn } from './turn.ts';
+import { Turn } from './turn.ts';
 
 let askForKey: () => Promise<boolean> = () => Promise.resolve(false);
 
@@ -243,5 +243,5 @@ function spoken(m: Message): string {
 }
 
 export function lastAnswer(): Message | null {
-  return path(state.conv).findLast((m) => m.role === 'assistant' && m.stats !== null && perSecond(m) !== null) ?? null;
+  return path(state.conv).findLast((m) => m.role === 'assistant' && m.stats !== null && m.stats.first_s > 0) ?? null;
 }

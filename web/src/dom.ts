@@ -84,15 +84,16 @@ export function announce(text: string, urgent = false): void {
 
 let noticeTimer = 0;
 
-// A line at the foot of the page, for what has no place of its own.
+// A line at the head of the page, for what has no place of its own. It is in nobody's way: clicks go through.
 export function notice(text: string, bad = false): void {
   const el = byId('notice');
   el.textContent = text;
   el.classList.toggle('bad', bad);
-  el.hidden = false;
+  el.hidePopover();
+  el.showPopover(); // on top of dialogs too
   announce(text, bad);
   clearTimeout(noticeTimer);
-  noticeTimer = window.setTimeout(() => { el.hidden = true; }, bad ? 9000 : 4000);
+  noticeTimer = window.setTimeout(() => el.hidePopover(), bad ? 9000 : 4000);
 }
 
 export async function copyText(text: string): Promise<boolean> {

@@ -65,6 +65,10 @@ function startTop(): void {
   });
 }
 
+function startSkip(): void {
+  document.querySelector('.skip')!.addEventListener('click', (e) => { e.preventDefault(); byId('prompt').focus(); }); // without #prompt in the address
+}
+
 function startEmpty(): void {
   byId('empty').append(h('p', { class: 'hello' }, 'What is on your mind?'),
     h('p', { class: 'hint' }, 'Your words go to the machine that serves this page, and nowhere else.'));
@@ -80,6 +84,7 @@ async function start(): Promise<void> {
   setKey(store.loadKey().key);
   onKeyNeeded(askForKey);
   startTop();
+  startSkip();
   startEmpty();
   startSide();
   startThread();

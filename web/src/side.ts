@@ -107,8 +107,11 @@ export function startSide(): void {
 
   byId('top-left').append(iconButton('menu', 'Conversations', openSide, { id: 'menu', 'aria-controls': 'side', 'aria-expanded': 'false' }));
   byId('shade').addEventListener('click', () => { closeSide(); byId('menu').focus(); });
-  byId('side').addEventListener('keydown', (e) => {
-    if (e.key === 'Escape' && document.body.classList.contains('side-open')) { closeSide(); byId('menu').focus(); }
+  document.addEventListener('keydown', (e) => {
+    if (e.key !== 'Escape' || !document.body.classList.contains('side-open') || document.querySelector('dialog[open]')) return;
+    e.preventDefault(); // it does not stop an answer as well
+    closeSide();
+    byId('menu').focus();
   });
   narrow.addEventListener('change', () => { closeSide(); sync(); });
   sync();

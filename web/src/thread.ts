@@ -211,7 +211,7 @@ class CallView {
   private readonly code = h('code');
 
   constructor(into: HTMLElement) {
-    into.append(h('section', { class: 'call', 'aria-label': 'Tool call' },
+    into.append(h('div', { class: 'call' },
       h('div', { class: 'call-head' }, icon('tool'), h('span', { class: 'off-screen' }, 'Tool call: '), this.name, this.note,
         h('span', { class: 'grow' }), copyButton(() => this.code.textContent ?? '', 'Copy arguments')),
       h('pre', { tabindex: 0, role: 'group', 'aria-label': 'Arguments' }, this.code)));
@@ -254,7 +254,7 @@ function statsText(m: Message): string {
 class ToolView extends View {
   constructor(m: Message) {
     super(m, `Result of ${m.name}`);
-    this.article.append(h('section', { class: 'call result', 'aria-label': 'Tool result' },
+    this.article.append(h('div', { class: 'call result' },
       h('div', { class: 'call-head' }, icon('tool'), h('span', { class: 'call-name' }, m.name), h('span', { class: 'call-note' }, 'gave back')),
       h('pre', { tabindex: 0, role: 'group', 'aria-label': 'Result' }, h('code', {}, m.text))));
   }
