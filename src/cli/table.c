@@ -148,7 +148,7 @@ const cli_option cli_options[] = {
      .value = "512", .group = "Limits", .help = "open connections; beyond, the one that has been idle longest is closed"},
     {.id = OPT_MAX_PER_ADDRESS, .commands = BIT(SERVE), .name = "max-per-address", .type = CLI_INT, .arg = "N", .min = 0, .max = 1000000,
      .value = "0", .group = "Limits", .help = "open connections of one client address; 0: no limit of its own"},
-    {.id = OPT_IDLE, .commands = BIT(SERVE), .name = "idle-timeout", .type = CLI_INT, .arg = "S", .min = 1, .max = 86400, .value = "60",
+    {.id = OPT_IDLE, .commands = BIT(SERVE), .name = "idle-timeout", .type = CLI_INT, .arg = "S", .min = 1, .max = 86400, .value = "75",
      .group = "Limits", .help = "seconds after which a connection without any progress is closed"},
     {.id = OPT_REQUEST_TIME, .commands = BIT(SERVE), .name = "request-timeout", .type = CLI_INT, .arg = "S", .min = 1, .max = 86400,
      .value = "60", .group = "Limits", .help = "seconds in which a request must have arrived in full (status 408)"},

@@ -28,6 +28,7 @@ static void set_state(http_conn *c, conn_state state, http_exchange *x) {
   c->state = state;
   c->since = ij__os_seconds();
   c->exchange = x;
+  c->hung_up = false;
 }
 
 static void client_address(const struct sockaddr *a, unsigned char out[16]) {
@@ -43,7 +44,6 @@ static void client_address(const struct sockaddr *a, unsigned char out[16]) {
 void ij__http_doom(http_server *s, http_conn *c) {
   c->state = CONN_DOOMED;
   s->n_conns--;
-  s->n_shed++;
   shutdown(c->fd, SHUT_RDWR);
 }
 
@@ -67,6 +67,7 @@ static void make_room(http_server *s, http_conn *fresh) {
     fresh->linger = true;
     victim = fresh;
   }
+  s->n_shed++;
   ij__http_doom(s, victim);
 }
 
@@ -224,8 +225,14 @@ static bool end_request(http_server *s, http_exchange *x) {
   if (aborted) return false;
   if (state == X_WAITING) return true; /* a spurious call: the handler is still at work */
   if (x->conn->state != CONN_BUSY && !become_busy(s, x, false)) return false;
-  if (state != X_READING) return ij__http_queue(x);
-  return hand_over(s, x);
+  if (state > X_TAKEN) return ij__http_queue(x);
+  if (state == X_TAKEN) return hand_over(s, x);
+  /* The library asks again at once. Put to sleep right now, it would wake up wanting to read, and a client that has closed its sending
+   * side would be taken for gone before its answer is looked at. */
+  pthread_mutex_lock(&x->lock);
+  x->state = X_TAKEN;
+  pthread_mutex_unlock(&x->lock);
+  return true;
 }
 
 static enum MHD_Result on_request(void *user, struct MHD_Connection *connection, const char *url, const char *method, const char *version,
@@ -341,7 +348,7 @@ static ij_status check_options(const http_options *o, ij_err *err) {
   struct rlimit files;
   size_t need = (size_t)IJ_MAX(o->max_connections, 0) + 3 * HTTP_SPARE_CONNECTIONS;
   if (!o->host || !o->routes || o->port < 0 || o->port > 65535 || o->max_connections < 1 || o->idle_seconds < 1 || o->request_seconds < 1 ||
-      o->max_header < 1024) {
+      o->ping_seconds < 1 || o->max_header < 1024) {
     return ij__fail(err, IJ_E_ARGUMENT, "http_options", "host, port, routes or a limit is out of range");
   }
   if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY && files.rlim_cur < need) {
@@ -450,7 +457,6 @@ static void stop_threads(http_server *s) {
 void http_stop(http_server **server) {
   http_server *s = *server;
   if (!s) return;
-  *server = NULL;
   if (s->daemon) {
     http_drain(s);
     for (double end = ij__os_seconds() + HTTP_FLUSH_S; any_busy(s) && ij__os_seconds() < end;) usleep(10000);
@@ -461,6 +467,7 @@ void http_stop(http_server **server) {
     abort_exchanges(s);
     MHD_stop_daemon(s->daemon);
   }
+  *server = NULL; /* not before: handlers may look for it */
   pthread_cond_destroy(&s->tick);
   pthread_cond_destroy(&s->work);
   pthread_mutex_destroy(&s->lock);

@@ -38,6 +38,7 @@ typedef struct http_options {
   int max_connections, max_per_address; /* beyond: the one that has been idle longest makes room; none is idle: 503 */
   int idle_seconds;            /* a connection without progress is closed */
   int request_seconds;         /* a request must have arrived in full by then: 408 */
+  int ping_seconds;            /* an event stream that is quiet for so long gets a comment line */
   const char *const *api_keys; /* NULL: none needed */
   int n_api_keys;
   const char *const *cors_origins; /* "*" or exact origins; none: no CORS headers at all */

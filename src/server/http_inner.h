@@ -17,7 +17,6 @@
 enum {
   HTTP_HANDLER_THREADS = 4,
   HTTP_TICK_MS = 250,             /* how often the watch looks */
-  HTTP_KEEPALIVE_S = 10,          /* a quiet event stream says something this often */
   HTTP_LINGER_S = 2,              /* how long a refused client may go on sending before its connection is cut */
   HTTP_MAX_LINGERING = 64,
   HTTP_BACKLOG_BYTES = 8 << 20,   /* what a stream may hold for a client that does not read */
@@ -33,6 +32,7 @@ typedef struct http_conn {
   int fd;
   conn_state state;
   bool linger;                    /* was refused with bytes on the way */
+  bool hung_up;                   /* the watch has seen the end of what the client sends */
   double since;                   /* of the last change of state */
   double deadline;                /* of a complete request, while reading */
   unsigned char address[16];      /* of the client; IPv4 as ::ffff:a.b.c.d */
@@ -41,6 +41,7 @@ typedef struct http_conn {
 
 typedef enum exchange_state {
   X_READING,                      /* the body is arriving */
+  X_TAKEN,                        /* it is there */
   X_WAITING,                      /* for the handler's reply */
   X_REPLY,                        /* a whole reply is there */
   X_STREAM                        /* a stream has begun */
@@ -105,6 +106,7 @@ struct http_server {
   int64_t n_shed;
   http_lingering lingering[HTTP_MAX_LINGERING];
   int n_lingering;
+  unsigned ticks;                 /* of the watch */
 };
 
 /* ---- http.c */

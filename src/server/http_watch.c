@@ -38,15 +38,6 @@ void ij__http_raw_error(int fd, int status, const char *code, const char *messag
   if (n > 0 && (size_t)n < sizeof reply) send_now(fd, reply, (size_t)n);
 }
 
-/* ----------------------------------------------------------------------------------------------------- slow requests */
-
-static void check_deadline(http_server *server, http_conn *c, double now) {
-  if (c->state != CONN_READING || now < c->deadline) return;
-  ij__http_raw_error(c->fd, 408, "request_timeout", "the request did not arrive in time");
-  c->linger = true;
-  ij__http_doom(server, c);
-}
-
 /* ----------------------------------------------------------------------------------------------------- clients that left */
 
 typedef enum peer { PEER_THERE, PEER_HALF, PEER_GONE } peer;
@@ -64,6 +55,27 @@ static peer look_at_peer(int fd) {
   if (got == 0) return PEER_HALF;
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? PEER_THERE : PEER_GONE;
 #endif
+}
+
+/* ----------------------------------------------------------------------------------------------------- slow requests */
+
+static void check_deadline(http_server *server, http_conn *c, double now) {
+  if (c->state != CONN_READING || now < c->deadline) return;
+  ij__http_raw_error(c->fd, 408, "request_timeout", "the request did not arrive in time");
+  c->linger = true;
+  server->n_shed++;
+  ij__http_doom(server, c);
+}
+
+/* A client that has hung up after part of a request, or between two, is seldom an event for the library: the end of what it sent came
+ * together with the rest. Seen twice, a second apart, it is cut; once could be a request that is being taken in this moment. */
+static void check_ends(http_server *server) {
+  for (http_conn *c = server->conns; c; c = c->next) {
+    int unread = 0;
+    if (c->state != CONN_READING || look_at_peer(c->fd) == PEER_THERE || ioctl(c->fd, FIONREAD, &unread) != 0 || unread > 0) continue;
+    if (c->hung_up) ij__http_doom(server, c);
+    c->hung_up = true;
+  }
 }
 
 /* x->lock is held. Between events only: a comment inside one would be part of it. */
@@ -88,7 +100,7 @@ static void check_peer(http_exchange *x, int fd, double now) {
     x->probed = now;
     if (stream) comment(x, now);
     else send_now(fd, go_on, sizeof go_on - 1);
-  } else if (stream && now - x->quiet_since >= HTTP_KEEPALIVE_S) {
+  } else if (stream && now - x->quiet_since >= x->server->options.ping_seconds) {
     comment(x, now);
   }
 }
@@ -131,6 +143,7 @@ static void check_lingering(http_server *server, double now) {
 
 static void look_around(http_server *server) {
   double now = ij__os_seconds();
+  if (++server->ticks % 4 == 0) check_ends(server);
   for (http_conn *c = server->conns; c; c = c->next) {
     check_deadline(server, c, now);
     if (c->state != CONN_BUSY || !c->exchange) continue;
