@@ -4,19 +4,20 @@
  * nowhere else, and what is not understood is an error that names the field.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "chat/chat_int.h"
 #include "core/alloc.h"
-#include "core/map.h"
 #include "core/status.h"
 #include "io/json.h"
 
-/* The function name of a call that has an id, for the results that only have the id. */
-typedef struct call_name {
-  const char *bytes;
-  size_t n;
-} call_name;
+/* A call that has an id, for the results that only have the id. All bytes lie in the document. */
+typedef struct known_call {
+  const char *id, *name;
+  size_t n_id, n_name;
+  size_t message, place; /* the message it is in; its place among all calls */
+} known_call;
 
 typedef struct render {
   ij_prompt *p;
@@ -27,9 +28,8 @@ typedef struct render {
   size_t message;           /* its index */
   char effort[8];
   ij_buf scratch;
-  ij_map calls;             /* id -> index in names; the keys lie in the document */
-  call_name *names;
-  size_t n_names, cap_names;
+  known_call *calls;        /* of all messages, by id and place */
+  size_t n_calls, cap_calls;
 } render;
 
 /* --- errors */
@@ -180,23 +180,6 @@ static ij_status render_content(render *r, const ij_json_value *content) {
 
 /* --- calls */
 
-static ij_status remember_call(render *r, const char *id, size_t n_id, const char *name, size_t n_name) {
-  int64_t at = ij__map_find(&r->calls, id, n_id);
-  if (at < 0) {
-    if (r->n_names == r->cap_names) {
-      size_t cap = IJ_MAX(2 * r->cap_names, (size_t)16), n_bytes;
-      call_name *grown = ij__mul_size(cap, sizeof *grown, &n_bytes) ? ij__realloc(r->names, n_bytes) : NULL;
-      if (!grown) return ij__fail_nomem(r->err, "the ids of calls", cap);
-      r->names = grown;
-      r->cap_names = cap;
-    }
-    at = (int64_t)r->n_names++;
-    if (ij__map_add(&r->calls, id, n_id, at) < 0) return ij__fail_nomem(r->err, "the ids of calls", 0);
-  }
-  r->names[at] = (call_name){name, n_name};
-  return IJ_OK;
-}
-
 /* Arguments that are text: an object in it, or nothing. */
 static ij_status text_arguments(render *r, const char *text, size_t n, const char *where) {
   ij__chat_trim(&text, &n);
@@ -229,8 +212,8 @@ static ij_status put_arguments(render *r, const ij_json_value *arguments, size_t
 static ij_status render_call(render *r, const ij_json_value *call, size_t index) {
   if (ij__json_type_of(call) != IJ_JSON_OBJECT) return fail_type(r, element_of(r, "tool_calls", index, "").text, "an object", call);
   const ij_json_value *function = ij__json_member(call, "function");
-  const char *name, *id;
-  size_t n_name, n_id;
+  const char *name;
+  size_t n_name;
   if (!ij__json_get_string(ij__json_member(function, "name"), &name, &n_name)) return IJ_OK;
   r->scratch.len = 0;
   ij__buf_puts(&r->scratch, "{\"name\":");
@@ -239,9 +222,7 @@ static ij_status render_call(render *r, const ij_json_value *call, size_t index)
   ij_status s = put_arguments(r, ij__json_member(function, "arguments"), index);
   ij__buf_puts(&r->scratch, "}");
   if (s == IJ_OK && r->scratch.failed) s = ij__fail_nomem(r->err, "a call", r->scratch.len);
-  if (s == IJ_OK) s = block(r, name, n_name, IJ_CHAT_CALL, r->scratch.data, r->scratch.len, false);
-  if (s == IJ_OK && ij__json_get_string(ij__json_member(call, "id"), &id, &n_id)) s = remember_call(r, id, n_id, name, n_name);
-  return s;
+  return s == IJ_OK ? block(r, name, n_name, IJ_CHAT_CALL, r->scratch.data, r->scratch.len, false) : s;
 }
 
 static ij_status render_calls(render *r, const ij_json_value *calls) {
@@ -300,6 +281,51 @@ static ij_status render_assistant(render *r, const ij_json_value *message, bool 
                   "the last message is to be continued and has neither content nor reasoning; ask for an answer instead");
 }
 
+/* --- the calls that results answer: a sorted list, so that no choice of ids makes it slow */
+
+static int compare_calls(const void *a, const void *b) {
+  const known_call *x = a, *y = b;
+  int c = memcmp(x->id, y->id, IJ_MIN(x->n_id, y->n_id));
+  if (c) return c;
+  if (x->n_id != y->n_id) return x->n_id < y->n_id ? -1 : 1;
+  return x->place < y->place ? -1 : x->place > y->place;
+}
+
+static ij_status collect_calls_of(render *r, const ij_json_value *message, size_t index) {
+  ij_json_iter it = {0};
+  const ij_json_value *call;
+  while (ij__json_next(ij__json_member(message, "tool_calls"), &it, NULL, NULL, &call)) {
+    known_call known = {.message = index, .place = r->n_calls};
+    bool named = ij__json_get_string(ij__json_member(ij__json_member(call, "function"), "name"), &known.name, &known.n_name);
+    if (!named || !ij__json_get_string(ij__json_member(call, "id"), &known.id, &known.n_id)) continue;
+    if (r->n_calls == r->cap_calls) {
+      size_t cap = IJ_MAX(2 * r->cap_calls, (size_t)16), n_bytes;
+      known_call *grown = ij__mul_size(cap, sizeof *grown, &n_bytes) ? ij__realloc(r->calls, n_bytes) : NULL;
+      if (!grown) return ij__fail_nomem(r->err, "the ids of calls", cap);
+      r->calls = grown;
+      r->cap_calls = cap;
+    }
+    r->calls[r->n_calls++] = known;
+  }
+  return IJ_OK;
+}
+
+/* The last call with that id in a message before the one at hand, or NULL. */
+static const known_call *find_call(const render *r, const char *id, size_t n_id) {
+  const known_call *found = NULL;
+  size_t low = 0, high = r->n_calls;
+  while (low < high) { /* the first one of that id that is not earlier */
+    size_t mid = low + (high - low) / 2;
+    const known_call *c = &r->calls[mid];
+    int order = memcmp(c->id, id, IJ_MIN(c->n_id, n_id));
+    if (order == 0) order = c->n_id < n_id ? -1 : c->n_id > n_id;
+    if (order == 0 && c->message < r->message) found = c;
+    if (order < 0 || found == c) low = mid + 1;
+    else high = mid;
+  }
+  return found;
+}
+
 /* The name of a result's tool: its own, or that of the call it answers. */
 static ij_status find_tool_name(const render *r, const ij_json_value *message, const char **name, size_t *n) {
   const ij_json_value *own = ij__json_member(message, "name"), *id = ij__json_member(message, "tool_call_id");
@@ -313,8 +339,8 @@ static ij_status find_tool_name(const render *r, const ij_json_value *message, c
   if (!ij__json_get_string(id, &id_text, &n_id)) {
     return ij__json_type_of(id) > IJ_JSON_NULL ? fail_type(r, field_of(r, "tool_call_id").text, "a string or null", id) : IJ_OK;
   }
-  int64_t at = ij__map_find(&r->calls, id_text, n_id);
-  if (at >= 0) *name = r->names[at].bytes, *n = r->names[at].n;
+  const known_call *call = find_call(r, id_text, n_id);
+  if (call) *name = call->name, *n = call->n_name;
   return IJ_OK;
 }
 
@@ -438,17 +464,19 @@ static ij_status render_tools(render *r, const ij_json_value *tools) {
   return s == IJ_OK ? block(r, author, sizeof author - 1, IJ_CHAT_XML, r->scratch.data, r->scratch.len, false) : s;
 }
 
-/* The index of the last user message; -1: none. Reads, and so checks, all roles. */
-static ij_status find_last_user(const ij_json_value *messages, int64_t *last, ij_err *err) {
+/* Reads, and so checks, all roles: finds the last user message (-1: none) and collects the calls. */
+static ij_status look_ahead(render *r, const ij_json_value *messages, int64_t *last_user) {
   ij_json_iter it = {0};
   const ij_json_value *message;
-  *last = -1;
+  *last_user = -1;
   while (ij__json_next(messages, &it, NULL, NULL, &message)) {
     ij_chat_control role;
-    ij_status s = read_role(message, it.index - 1, &role, err);
+    ij_status s = read_role(message, it.index - 1, &role, r->err);
+    if (s == IJ_OK && role == IJ_CHAT_MODEL) s = collect_calls_of(r, message, it.index - 1);
     if (s != IJ_OK) return s;
-    if (role == IJ_CHAT_USER) *last = (int64_t)it.index - 1;
+    if (role == IJ_CHAT_USER) *last_user = (int64_t)it.index - 1;
   }
+  if (r->n_calls) qsort(r->calls, r->n_calls, sizeof *r->calls, compare_calls);
   return IJ_OK;
 }
 
@@ -472,7 +500,7 @@ static ij_status render_all(render *r, const ij_json_value *messages, const ij_j
     return ij__fail(r->err, IJ_E_ARGUMENT, "messages", "there is no final message to continue");
   }
   ij_status s = ij__chat_effort(r->effort, sizeof r->effort, r->opt->effort, r->err);
-  if (s == IJ_OK) s = find_last_user(messages, &last_user, r->err);
+  if (s == IJ_OK) s = look_ahead(r, messages, &last_user);
   if (s == IJ_OK) s = render_tools(r, tools);
   while (s == IJ_OK && ij__json_next(messages, &it, NULL, NULL, &message)) {
     ij_chat_control role = IJ_CHAT_SYSTEM;
@@ -497,8 +525,7 @@ static ij_status render_documents(render *r, const char *messages, size_t n_mess
   ij_status s = ij__json_parse_exact(&messages_doc, messages, n_messages, "messages", r->err);
   if (s == IJ_OK && tools) s = ij__json_parse_exact(&tools_doc, tools, n_tools, "tools", r->err);
   if (s == IJ_OK) s = render_all(r, ij__json_root(messages_doc), ij__json_root(tools_doc));
-  ij__map_free(&r->calls);
-  ij__free(r->names);
+  ij__free(r->calls);
   ij__buf_free(&r->scratch);
   ij__json_free(&messages_doc);
   ij__json_free(&tools_doc);

@@ -75,29 +75,28 @@ static bool contains(const char *text, size_t n, const char *word) {
   return false;
 }
 
-/* In this order: the first that applies is told. */
+/* In this order: the first that applies is told. Markers may be put together from pieces, so only what is written whole everywhere is asked. */
 static const struct feature {
-  const char *word;
-  bool there; /* the finding is that the word is there, or that it is not */
+  const char *word, *or_word;
+  bool there; /* the finding is that one of them is there, or that none is */
   const char *note;
 } features[] = {
-    {"message_user|>", false, "it is not of this family: it does not write <|message_user|>; the model was made with another format"},
-    {"message_model|>", false, "it does not write <|message_model|>, with which every answer begins here"},
-    {"Thinking effort level", false, "it writes no block \"Thinking effort level\", which every conversation has here"},
-    {"tool_declare", false, "it declares no tools; conversations without tools may be the same"},
-    {"content_invoke_tool_json|>", false, "it writes no calls of tools; conversations without tools may be the same"},
-    {"message_tool|>", false, "it writes no results of tools; conversations without tools may be the same"},
-    {"content_thinking|>", false, "it leaves out the reasoning of earlier turns"},
-    {"add_generation_prompt", false,
+    {"<|message_", NULL, false, "it is not of this family: it writes no <|message_...|>; the model was made with another format"},
+    {"Thinking effort level", NULL, false, "it writes no block \"Thinking effort level\", which every conversation has here"},
+    {"tool_declare", NULL, false, "it declares no tools; conversations without tools may be the same"},
+    {"content_invoke_tool_json|>", NULL, false, "it writes no calls of tools; conversations without tools may be the same"},
+    {"message_tool|>", "'tool'", false, "it writes no results of tools; conversations without tools may be the same"},
+    {"content_thinking|>", NULL, false, "it leaves out the reasoning of earlier turns"},
+    {"add_generation_prompt", NULL, false,
      "it looks like the TMLv0 template: no generation prompt, other efforts (minimal is 0, none given writes no effort), and calls of tools "
      "as they were written"},
-    {"<|image|>", true,
+    {"<|image|>", NULL, true,
      "it looks like llama.cpp's template: the same for ordinary text and tools; it writes a list of parts of a tool's result as JSON, leaves "
      "out parts of an unknown type, and has its own placeholders for media"},
-    {"developer", false,
+    {"developer", NULL, false,
      "it looks like the checkpoint's own template: the same for ordinary requests; it writes efforts unrounded, an empty block for an empty "
      "text, and a list of parts of a tool's result as an empty text, and it refuses the role developer and arguments as text"},
-    {"xhigh", false,
+    {"xhigh", NULL, false,
      "it looks like the checkpoint's own template with more roles: the same for ordinary requests; it refuses the effort xhigh and may write "
      "efforts unrounded and an empty block for an empty text"},
 };
@@ -108,7 +107,9 @@ ij_template_verdict ij_template_check(const char *text, size_t n_bytes, const ch
   if (!text || n_bytes == 0) verdict = IJ_TEMPLATE_NONE;
   else if (same_program(text, n_bytes)) verdict = IJ_TEMPLATE_SAME;
   for (size_t i = 0; verdict == IJ_TEMPLATE_DIFFERS && !found && i < IJ_COUNT_OF(features); i++) {
-    if (contains(text, n_bytes, features[i].word) == features[i].there) found = features[i].note;
+    const struct feature *f = &features[i];
+    bool there = contains(text, n_bytes, f->word) || (f->or_word && contains(text, n_bytes, f->or_word));
+    if (there == f->there) found = f->note;
   }
   if (verdict == IJ_TEMPLATE_DIFFERS && !found) {
     found = "it has all markers of this format and is another text than ij_chat_template; whether it says the same is not known";

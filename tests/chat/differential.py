@@ -153,7 +153,7 @@ class Gen:
             if self.chance(0.3):
                 m["name"] = self.r.choice([None, self.text()])
             if self.chance(0.8):
-                m["tool_call_id"] = self.r.choice(ids) if ids and self.chance(0.8) else "zzz"
+                m["tool_call_id"] = self.r.choice(ids) if ids and self.chance(0.7) else "c%d" % self.r.randrange(6)  # also of later calls
             if self.chance(0.2):
                 m["content"] = self.value(1)
         return m
