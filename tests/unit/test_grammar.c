@@ -1,0 +1,464 @@
+/* test_grammar.c: grammars and guides on a small vocabulary: what is accepted and refused byte by byte, that masks say the same as accepting,
+ * that every walk can end, and the shape of turns. tests/grammar has the checks against other programs and the real vocabulary.
+ */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "grammar/guide.h"
+#include "inkjet_chat.h"
+#include "test.h"
+#include "small_vocab.h"
+
+static ij_tokenizer *vocab;
+static int32_t end_message, end_turn, model, text, think, call;
+
+static int32_t byte_id(unsigned char b) { return b ^ 0x5A; }
+
+static ij_grammar *json_grammar(const char *schema) {
+  ij_grammar *g = NULL;
+  ij_err err = {0};
+  if (ij_grammar_json(&g, vocab, schema, strlen(schema), &err) != IJ_OK) TEST_FAIL("%s: %s: %s", schema, err.where, err.message);
+  return g;
+}
+
+static ij_guide *content_guide(const ij_grammar *g) {
+  ij_guide *guide = NULL;
+  ij_guide_options o = ij_guide_options_default();
+  ij_err err = {0};
+  o.state = IJ_TURN_TEXT;
+  o.content = g;
+  CHECK_OK(ij_guide_open(&guide, vocab, &o, &err), err);
+  return guide;
+}
+
+static bool allowed(ij_guide *guide, int32_t id) {
+  const uint32_t *mask = ij_guide_mask(guide);
+  return !mask || (mask[id / 32] >> (id % 32) & 1);
+}
+
+/* Byte by byte; at each step the mask must agree with accepting. */
+static bool accepts_bytes(ij_guide *guide, const char *s, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    int32_t id = byte_id((unsigned char)s[i]);
+    bool may = allowed(guide, id);
+    if (may != (ij_guide_accept(guide, id, NULL) == IJ_OK)) TEST_FAIL("mask and accept differ at byte %zu of %s", i, s);
+    if (!may) return false;
+  }
+  return true;
+}
+
+static bool accepts_n(const ij_grammar *g, const char *s, size_t n) {
+  ij_guide *guide = content_guide(g);
+  bool ok = accepts_bytes(guide, s, n) && allowed(guide, end_message);
+  ij_guide_close(&guide);
+  return ok;
+}
+
+static bool accepts(const ij_grammar *g, const char *s) { return accepts_n(g, s, strlen(s)); }
+
+/* Texts after "+" must be accepted, after "-" refused. */
+static void check_texts(ij_grammar *g, const char *what, const char *const *texts) {
+  for (; g && *texts; texts++) {
+    if (accepts(g, *texts + 1) != (**texts == '+')) TEST_FAIL("%s: %s is %s", what, *texts + 1, **texts == '+' ? "refused" : "accepted");
+  }
+  ij_grammar_close(&g);
+}
+
+#define SCHEMA(schema, ...)                                  \
+  do {                                                       \
+    static const char *const texts[] = {__VA_ARGS__, NULL};  \
+    check_texts(json_grammar(schema), schema, texts);        \
+  } while (0)
+
+static void test_json_values(void) {
+  SCHEMA("{}", "+{}", "+[]", "+null", "+\"\"", "+0", "+-1.5e+10", "+[1, 2,\n  3]", "+{\"a\": {\"b\":[true,false,null]}}", "-", "-01", "-[1,]", "-{\"a\":}",
+         "-{a:1}", "-tru", "-\"\n\"", "-\"\\x\"", "-1.", "-.5", "-1e", "- 1", "-1 ", "-[1  ,2]", "-{\"a\" :1}", "-{\"a\":  1}");
+  SCHEMA("true", "+1", "+\"x\"");
+  SCHEMA("{\"type\":\"string\"}", "+\"\"", "+\"a\xC3\xA9\xE6\x97\xA5\xF0\x9F\x98\x80\"", "+\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\uD83D\\ude00\"", "-\"\\uD83D\"", "-\"\\ude00\"",
+         "-\"\xC3\"", "-\"\xED\xA0\x80\"", "-\"\xC0\x80\"", "-\"\xF5\x80\x80\x80\"", "-\"\t\"", "-abc", "-\"a");
+  SCHEMA("{\"type\":\"integer\"}", "+0", "+-7", "+12345678901234567890", "-123456789012345678901", "-1.0", "-+1", "-00", "--");
+  SCHEMA("{\"type\":\"number\"}", "+0.5", "+-0.25", "+1e9", "+1E-09", "-1e999", "-0x1", "-NaN");
+  SCHEMA("{\"type\":[\"boolean\",\"null\"]}", "+true", "+false", "+null", "-0", "-\"true\"");
+  SCHEMA("{\"type\":\"string\",\"nullable\":true}", "+null", "+\"x\"", "-1");
+  SCHEMA("{\"enum\":[\"red\",\"re\",3,null,{\"a\":[1]},2.5]}", "+\"red\"", "+\"re\"", "+3", "+null", "+{\"a\":[1]}", "+2.5", "-\"r\"", "-\"redd\"", "-4", "-{\"a\": [1]}");
+  SCHEMA("{\"type\":\"string\",\"enum\":[\"a\",1]}", "+\"a\"", "-1");
+  SCHEMA("{\"const\":\"q\\\"\\n\\u0001\"}", "+\"q\\\"\\n\\u0001\"", "-\"q\"");
+  SCHEMA("{\"type\":\"string\",\"minLength\":2,\"maxLength\":3}", "+\"ab\"", "+\"\xC3\xA9\xE6\x97\xA5\"", "+\"a\\n\\u0041\"", "-\"a\"", "-\"abcd\"", "-\"\"");
+  SCHEMA("{\"type\":\"string\",\"minLength\":300}", "-\"ab\"");
+}
+
+static void test_objects(void) {
+  SCHEMA("{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"string\"}},\"required\":[\"a\",\"b\"],\"additionalProperties\":false}",
+         "+{\"a\":1,\"b\":\"x\"}", "+{\"a\": 1, \"b\": \"x\"}", "+{\n  \"a\": 1,\n  \"b\": \"x\"\n}", "-{\"a\":1}", "-{\"b\":\"x\",\"a\":1}", "-{\"a\":1,\"b\":\"x\",\"c\":1}", "-{}", "-{\"a\":1,}",
+         "-{\"a\":1 ,\"b\":\"x\"}", "-{\"a\":\"1\",\"b\":\"x\"}", "-{\n\n\"a\":1,\"b\":\"x\"}");
+  SCHEMA("{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"null\"},\"c\":{\"type\":\"boolean\"}},\"required\":[\"b\"]}", "+{\"b\":null}", "+{\"a\":1,\"b\":null}",
+         "+{\"b\":null,\"c\":true}", "+{\"a\":1,\"b\":null,\"c\":false}", "-{\"a\":1}", "-{\"a\":1,\"c\":true}", "-{\"b\":null,\"d\":1}", "-{,\"b\":null}");
+  SCHEMA("{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"ab\":{}},\"additionalProperties\":{\"type\":\"boolean\"}}", "+{}", "+{\"a\":1}", "+{\"x\":true}", "+{\"a\":1,\"ac\":true,\"\":false}",
+         "+{\"ab\":[],\"abc\":true}", "-{\"x\":1}", "-{\"x\":true,\"a\":1}", "-{\"a\":true}", "-{\"\\u0061\":true}");
+  SCHEMA("{\"type\":\"object\"}", "+{}", "+{\"x\":[{}]}", "-[]");
+  SCHEMA("{\"type\":\"object\",\"additionalProperties\":false}", "+{}", "+{ }", "-{\"a\":1}");
+  SCHEMA("{\"properties\":{\"a\":{}},\"required\":[\"z\"]}", "+{\"z\":1}", "+{\"a\":2,\"z\":1}", "-{\"a\":2}", "-{}");
+  SCHEMA("{\"type\":\"object\",\"properties\":{\"a\":false,\"b\":true}}", "+{}", "+{\"b\":1}", "-{\"a\":1}");
+}
+
+static void test_arrays(void) {
+  SCHEMA("{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":1,\"maxItems\":3}", "+[1]", "+[1,2,3]", "+[\n  1,\n  2\n]", "-[]", "-[1,2,3,4]", "-[\"a\"]");
+  SCHEMA("{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":2}", "+[1,2]", "+[1,2,3,4,5]", "-[1]");
+  SCHEMA("{\"type\":\"array\",\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"string\"}],\"items\":false}", "+[]", "+[1]", "+[1,\"a\"]", "-[1,\"a\",2]", "-[\"a\"]");
+  SCHEMA("{\"type\":\"array\",\"prefixItems\":[{\"type\":\"integer\"}],\"minItems\":1}", "+[1]", "+[1,{},null]", "-[]");
+  SCHEMA("{\"type\":\"array\",\"maxItems\":0}", "+[]", "-[1]");
+}
+
+static void test_combinations(void) {
+  SCHEMA("{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\"},{\"type\":\"null\"}]}", "+1", "+\"a\"", "+null", "-true");
+  SCHEMA("{\"$ref\":\"#/$defs/n\",\"$defs\":{\"n\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"integer\"},\"next\":{\"anyOf\":[{\"$ref\":\"#/$defs/n\"},{\"type\":\"null\"}]}},\"required\":[\"v\",\"next\"]}}}",
+         "+{\"v\":1,\"next\":null}", "+{\"v\":1,\"next\":{\"v\":2,\"next\":{\"v\":3,\"next\":null}}}", "-{\"v\":1}", "-{\"v\":1,\"next\":{}}");
+  SCHEMA("{\"type\":\"object\",\"properties\":{\"kids\":{\"type\":\"array\",\"items\":{\"$ref\":\"#\"}}},\"required\":[\"kids\"],\"additionalProperties\":false}", "+{\"kids\":[]}",
+         "+{\"kids\":[{\"kids\":[]},{\"kids\":[{\"kids\":[]}]}]}", "-{\"kids\":[1]}");
+  SCHEMA("{\"allOf\":[{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"number\"}},\"required\":[\"a\"]},{\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"null\"}}}]}", "+{\"a\":1}",
+         "+{\"a\":1,\"b\":null}", "-{\"a\":1.5}", "-{}");
+  SCHEMA("{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"x\"},\"v\":{\"type\":\"integer\"}},\"required\":[\"k\",\"v\"]},"
+         "{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"y\"},\"v\":{\"type\":\"string\"}},\"required\":[\"k\",\"v\"]}]}",
+         "+{\"k\":\"x\",\"v\":1}", "+{\"k\":\"y\",\"v\":\"1\"}", "-{\"k\":\"y\",\"v\":1}", "-{\"k\":\"z\",\"v\":1}");
+  SCHEMA("{\"anyOf\":[{\"type\":\"string\",\"maxLength\":1},{\"type\":\"object\",\"properties\":{\"a\":{}},\"required\":[\"a\"]}],\"description\":\"d\"}", "+\"x\"", "+{\"a\":1}", "-\"xy\"", "-{}");
+  SCHEMA("{\"type\":[\"string\",\"integer\"],\"anyOf\":[{\"maxLength\":1},{\"type\":\"integer\"}]}", "+\"x\"", "+5", "-\"xy\"");
+}
+
+static void check_refusal(const char *schema, ij_status want, const char *where, const char *message) {
+  ij_grammar *g = NULL;
+  ij_err err = {0};
+  ij_status status = ij_grammar_json(&g, vocab, schema, strlen(schema), &err);
+  if (status != want) TEST_FAIL("%s: %s, expected %s (%s)", schema, ij_status_name(status), ij_status_name(want), err.message);
+  CHECK(g == NULL);
+  if (strcmp(err.where, where) != 0) TEST_FAIL("%s: where is %s, expected %s", schema, err.where, where);
+  CHECK_HAS(err.message, message);
+  ij_grammar_close(&g);
+}
+
+static void test_refusals(void) {
+  check_refusal("{", IJ_E_FORMAT, "#", "");
+  check_refusal("3", IJ_E_ARGUMENT, "#", "expected a schema");
+  check_refusal("{\"type\":\"strin\"}", IJ_E_ARGUMENT, "#/type", "name of a type");
+  check_refusal("{\"properties\":{\"a\":{\"not\":{}}}}", IJ_E_UNSUPPORTED, "#/properties/a/not", "cannot be enforced");
+  check_refusal("{\"type\":\"array\",\"items\":{\"type\":\"array\",\"uniqueItems\":true}}", IJ_E_UNSUPPORTED, "#/items/uniqueItems", "differ");
+  check_refusal("{\"properties\":{\"a/b~\":{\"maxlength\":3}}}", IJ_E_UNSUPPORTED, "#/properties/a~1b~0/maxlength", "maxlength");
+  check_refusal("{\"$ref\":\"http://x/y\"}", IJ_E_UNSUPPORTED, "#/$ref", "inside the schema");
+  check_refusal("{\"$ref\":\"#/$defs/q\"}", IJ_E_ARGUMENT, "#/$ref", "no schema at this place");
+  check_refusal("{\"$ref\":\"#\"}", IJ_E_ARGUMENT, "#", "refers to itself");
+  check_refusal("{\"anyOf\":[{\"$ref\":\"#\"},{\"type\":\"null\"}]}", IJ_E_ARGUMENT, "#", "refers to itself");
+  check_refusal("{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]}", IJ_E_ARGUMENT, "#", "no value can satisfy");
+  check_refusal("{\"allOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]}", IJ_E_ARGUMENT, "#", "no value can satisfy");
+  check_refusal("{\"type\":\"string\",\"minLength\":3,\"maxLength\":2}", IJ_E_ARGUMENT, "#", "no value can satisfy");
+  check_refusal("{\"type\":\"string\",\"minLength\":-1}", IJ_E_ARGUMENT, "#/minLength", "not negative");
+  check_refusal("{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"string\",\"maxLength\":3}]}", IJ_E_UNSUPPORTED, "#/oneOf", "not told apart");
+  check_refusal("{\"type\":\"string\",\"maxLength\":2000000}", IJ_E_UNSUPPORTED, "#", "too large");
+}
+
+/* ------------------------------------------------------------------------------------------------------------- walking */
+
+static const char *const walk_schemas[] = {
+    "", "{}", "{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"},\"n\":{\"type\":\"integer\"},\"t\":{\"enum\":[\"a\",\"b\"]}},\"required\":[\"city\",\"t\"]}",
+    "{\"type\":\"array\",\"items\":{\"anyOf\":[{\"type\":\"array\",\"items\":{\"$ref\":\"#\"}},{\"type\":\"string\",\"minLength\":1,\"maxLength\":9}]}}",
+    "{\"type\":\"object\",\"properties\":{\"l\":{\"$ref\":\"#\"},\"r\":{\"$ref\":\"#\"},\"v\":{\"type\":\"number\"}},\"required\":[\"v\"]}"};
+
+static int32_t pick(ij_guide *guide, uint64_t *seed) {
+  const uint32_t *mask = ij_guide_mask(guide);
+  int32_t n_ids = ij_tokenizer_size(vocab), n = 0, found = -1;
+  for (int32_t id = 0; id < n_ids; id++) {
+    if (mask[id / 32] >> (id % 32) & 1 && test_random(seed) % (uint64_t)++n == 0) found = id;
+  }
+  return found;
+}
+
+/* Random ids for a while, then the way out: it must come, and at its end there is nothing but the end. */
+static void walk(ij_guide *guide, uint64_t *seed, int n_random, const char *what) {
+  for (int i = 0; i < 4000; i++) {
+    int32_t id = i < n_random ? pick(guide, seed) : ij__guide_way_out(guide);
+    if (id < 0 || !allowed(guide, id)) {
+      TEST_FAIL("%s: step %d: %s", what, i, id < 0 ? "nothing is allowed" : "the way out is not allowed");
+      return;
+    }
+    if (ij_guide_accept(guide, id, NULL) != IJ_OK) {
+      TEST_FAIL("%s: step %d: an allowed id is refused", what, i);
+      return;
+    }
+    if (id == end_turn) return;
+  }
+  TEST_FAIL("%s: no end", what);
+}
+
+static void test_walks(void) {
+  uint64_t seed = 5;
+  for (size_t s = 0; s < IJ_COUNT_OF(walk_schemas); s++) {
+    ij_grammar *g = json_grammar(walk_schemas[s]);
+    for (int i = 0; g && i < 40; i++) {
+      ij_guide *guide = content_guide(g);
+      walk(guide, &seed, i * 8, walk_schemas[s]);
+      ij_guide_close(&guide);
+    }
+    ij_grammar_close(&g);
+  }
+}
+
+/* A mask must allow exactly the tokens whose bytes can be accepted one by one. */
+static void test_masks_are_exact(void) {
+  uint64_t seed = 9;
+  int32_t n_ids = ij_tokenizer_size(vocab);
+  for (size_t s = 0; s < IJ_COUNT_OF(walk_schemas); s++) {
+    ij_grammar *g = json_grammar(walk_schemas[s]);
+    int32_t path[200];
+    ij_guide *guide = g ? content_guide(g) : NULL;
+    for (int n = 0; guide && n < 40; n++) {
+      for (int32_t id = 0; id < n_ids; id++) {
+        const char *bytes;
+        size_t len;
+        if (ij_is_special(vocab, id) || !ij_decode(vocab, id, false, &bytes, &len)) continue;
+        ij_guide *probe = content_guide(g);
+        bool ok = true;
+        for (int i = 0; i < n; i++) CHECK(ij_guide_accept(probe, path[i], NULL) == IJ_OK);
+        for (size_t i = 0; i < len && ok; i++) ok = ij_guide_accept(probe, byte_id((unsigned char)bytes[i]), NULL) == IJ_OK;
+        if (ok != allowed(guide, id)) TEST_FAIL("%s: after %d tokens: id %d is %s", walk_schemas[s], n, id, ok ? "not allowed" : "allowed");
+        ij_guide_close(&probe);
+      }
+      path[n] = pick(guide, &seed);
+      CHECK(ij_guide_accept(guide, path[n], NULL) == IJ_OK);
+      if (path[n] == end_message) break;
+    }
+    ij_guide_close(&guide);
+    ij_grammar_close(&g);
+  }
+}
+
+static void test_depth_is_bounded(void) {
+  ij_grammar *g = json_grammar("{}");
+  ij_guide *guide = content_guide(g);
+  int depth = 0;
+  while (depth < 1000 && allowed(guide, byte_id('[')) && ij_guide_accept(guide, byte_id('['), NULL) == IJ_OK) depth++;
+  CHECK(depth > 100 && depth < 500);
+  uint64_t seed = 1;
+  walk(guide, &seed, 0, "deep");
+  ij_guide_close(&guide);
+  ij_grammar_close(&g);
+}
+
+/* --------------------------------------------------------------------------------------------------------------- turns */
+
+/* Spelled turns: <t> text, <k> think, <c> call, <e> end of message, <m> model, <z> end of turn; the rest are bytes. */
+static int accepted_part(ij_guide *guide, const char *s) {
+  static const char letters[] = "tkcemz";
+  const int32_t controls[] = {text, think, call, end_message, model, end_turn};
+  for (int at = 0; s[at];) {
+    const char *control = s[at] == '<' && s[at + 2] == '>' ? strchr(letters, s[at + 1]) : NULL;
+    int32_t id = control ? controls[control - letters] : byte_id((unsigned char)s[at]);
+    bool may = allowed(guide, id);
+    if (may != (ij_guide_accept(guide, id, NULL) == IJ_OK)) TEST_FAIL("mask and accept differ at %d of %s", at, s);
+    if (!may) return at;
+    at += control ? 3 : 1;
+  }
+  return (int)strlen(s);
+}
+
+static ij_guide *turn_guide(const ij_guide_options *o) {
+  ij_guide *guide = NULL;
+  ij_err err = {0};
+  CHECK_OK(ij_guide_open(&guide, vocab, o, &err), err);
+  return guide;
+}
+
+/* "!" in a spelled turn marks the place of the first refused id. */
+static void check_turn(const ij_guide_options *o, const char *spelled) {
+  char plain[512];
+  ij_guide *guide = turn_guide(o);
+  const char *bang = strchr(spelled, '!');
+  snprintf(plain, sizeof plain, "%.*s%s", bang ? (int)(bang - spelled) : (int)strlen(spelled), spelled, bang ? bang + 1 : "");
+  int want = bang ? (int)(bang - spelled) : (int)strlen(spelled), got = guide ? accepted_part(guide, plain) : -1;
+  if (got != want) TEST_FAIL("%s: accepted up to %d, expected %d", spelled, got, want);
+  ij_guide_close(&guide);
+}
+
+static void test_turns_with_content(void) {
+  ij_grammar *g = json_grammar("{\"type\":\"integer\"}");
+  ij_guide_options o = ij_guide_options_default();
+  o.content = g;
+  check_turn(&o, "<t>12<e><z><z>");
+  check_turn(&o, "<k>free {text<e><m><k>more<e><m><t>5<e><z>");
+  check_turn(&o, "<t>12<e>!<m><t>3");
+  check_turn(&o, "<t>!x");
+  check_turn(&o, "<t>!<e>");
+  check_turn(&o, "<k>a<e>!<z>");
+  check_turn(&o, "!name<c>");
+  check_turn(&o, "<k>a!<z>");
+  o.no_thinking = true;
+  check_turn(&o, "!<k>a");
+  check_turn(&o, "<t>1<e><z>");
+  o.state = IJ_TURN_TEXT;
+  check_turn(&o, "1<e><z>");
+  o.state = IJ_TURN_THINK;
+  ij_guide *guide = NULL;
+  CHECK(ij_guide_open(&guide, vocab, &o, NULL) == IJ_E_ARGUMENT && !guide);
+  o.no_thinking = false;
+  check_turn(&o, "thought<e><m><t>1<e><z>");
+  ij_grammar_close(&g);
+}
+
+static void test_turns_with_tools(void) {
+  ij_grammar *args = json_grammar("{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"}},\"required\":[\"city\"],\"additionalProperties\":false}"), *content = json_grammar("{\"type\":\"null\"}");
+  const ij_guided_tool tools[] = {{"get", 3, NULL}, {"get_w", 5, args}};
+  ij_guide_options o = ij_guide_options_default();
+  o.tools = tools;
+  o.n_tools = 2;
+  check_turn(&o, "<t>free<e><m>get<c>{\"name\":\"get\",\"args\":{\"x\":1}}<e><m>get_w<c>{\"name\":\"get_w\",\"args\":{\"city\":\"P\"}}<e><z>");
+  check_turn(&o, "get<c>{\"name\":\"get!_w\"");
+  check_turn(&o, "ge!<c>");
+  check_turn(&o, "get_w<c>{\"name\":\"get_w\",\"args\":!1");
+  check_turn(&o, "get_w<c>{\"name\":\"get_w\",\"args\":{\"city\":\"P\"}!<e>");
+  check_turn(&o, "!<c>");
+  check_turn(&o, "<t>a<e><z>");
+  check_turn(&o, "get<c>{\"name\":\"get\",\"args\":{}}<e><m><t>b<e><z>");
+  o.parallel = false;
+  check_turn(&o, "get<c>{\"name\":\"get\",\"args\":{}}<e>!<m>");
+  check_turn(&o, "get<c>{\"name\":\"get\",\"args\":{}}<e><z>");
+  o.tool_choice = IJ_TOOLS_REQUIRED;
+  check_turn(&o, "!<t>");
+  check_turn(&o, "<k>t<e>!<z>");
+  check_turn(&o, "<k>t<e><m>get<c>{\"name\":\"get\",\"args\":{}}<e><z>");
+  o.parallel = true;
+  check_turn(&o, "get<c>{\"name\":\"get\",\"args\":{}}<e><m>get<c>{\"name\":\"get\",\"args\":{}}<e><z>");
+  check_turn(&o, "get<c>{\"name\":\"get\",\"args\":{}}<e><m>!<t>");
+  o.tool_choice = IJ_TOOLS_NONE;
+  check_turn(&o, "!get");
+  check_turn(&o, "<t>a<e><m><t>b<e><z>");
+  o.tool_choice = IJ_TOOLS_AUTO;
+  o.content = content;
+  check_turn(&o, "<t>null<e>!<m>");
+  check_turn(&o, "<k>x<e><m>get<c>{\"name\":\"get\",\"args\":{}}<e><m>!<t>");
+  check_turn(&o, "get<c>{\"name\":\"get\",\"args\":{}}<e><m>get<c>{\"name\":\"get\",\"args\":{}}<e><z>");
+  for (uint64_t seed = 1; seed < 60; seed++) {
+    ij_guide *guide = turn_guide(&o);
+    walk(guide, &(uint64_t){seed}, (int)seed * 2, "turn");
+    ij_guide_close(&guide);
+  }
+  ij_grammar_close(&args);
+  ij_grammar_close(&content);
+}
+
+static void test_free_turns(void) {
+  ij_guide_options o = ij_guide_options_default();
+  ij_guide *guide = turn_guide(&o);
+  CHECK(ij_guide_mask(guide) == NULL);
+  CHECK(ij_guide_accept(guide, call, NULL) == IJ_OK);
+  CHECK(ij_guide_accept(guide, -1, NULL) == IJ_E_ARGUMENT);
+  ij_guide_close(&guide);
+  o.no_thinking = true;
+  guide = turn_guide(&o);
+  CHECK(!allowed(guide, think) && allowed(guide, call) && allowed(guide, byte_id('x')));
+  CHECK(ij_guide_accept(guide, think, NULL) == IJ_E_ARGUMENT);
+  ij_guide_close(&guide);
+}
+
+static void test_guide_refusals(void) {
+  ij_guide *guide = NULL;
+  ij_err err = {0};
+  ij_grammar *number = json_grammar("{\"type\":\"integer\"}");
+  ij_guide_options o = ij_guide_options_default();
+  o.tool_choice = IJ_TOOLS_REQUIRED;
+  CHECK(ij_guide_open(&guide, vocab, &o, &err) == IJ_E_ARGUMENT);
+  const ij_guided_tool twice[] = {{"a", 1, NULL}, {"a", 1, NULL}}, unnamed = {"", 0, NULL}, scalar = {"a", 1, number};
+  o.tools = twice;
+  o.n_tools = 2;
+  CHECK(ij_guide_open(&guide, vocab, &o, &err) == IJ_E_ARGUMENT);
+  CHECK_HAS(err.message, "same name");
+  o.tools = &unnamed;
+  o.n_tools = 1;
+  CHECK(ij_guide_open(&guide, vocab, &o, &err) == IJ_E_ARGUMENT);
+  o.tools = &scalar;
+  CHECK(ij_guide_open(&guide, vocab, &o, &err) == IJ_E_ARGUMENT);
+  CHECK_HAS(err.message, "object");
+  o = ij_guide_options_default();
+  o.content = number;
+  ij_tokenizer *bare = small_vocab(false);
+  CHECK(ij_guide_open(&guide, bare, &o, &err) != IJ_OK && !guide);
+  ij_tokenizer_close(&bare);
+  ij_grammar_close(&number);
+}
+
+static void test_forced(void) {
+  ij_grammar *g = json_grammar("{\"const\":\"zzq\"}");
+  ij_guide *guide = content_guide(g);
+  int32_t ids[32];
+  int n = ij_guide_forced(guide, ids, 32);
+  char spelled[64] = "";
+  for (int i = 0; i < n; i++) {
+    const char *bytes;
+    size_t len;
+    CHECK(ij_decode(vocab, ids[i], true, &bytes, &len));
+    strncat(spelled, bytes, len);
+  }
+  CHECK_STR(spelled, "\"zzq\"<|end_message|><|content_model_end_sampling|>");
+  CHECK_INT(ij_guide_forced(guide, ids, 2), 2);
+  for (int i = 0; i < 2; i++) CHECK(ij_guide_accept(guide, ids[i], NULL) == IJ_OK);
+  CHECK_INT(ij_guide_forced(guide, ids, 32), n - 2);
+  ij_guide_close(&guide);
+  ij_grammar_close(&g);
+}
+
+/* Whatever allocation fails, there is a status or an end, and nothing is left behind. */
+static void test_no_memory(void) {
+  static const char schema[] = "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"maxLength\":3},\"b\":{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#\"}]}}}";
+  ij_grammar *keep = json_grammar("");
+  int64_t blocks = ij__alloc_blocks();
+  for (int64_t n = 1;; n += 1 + n / 16) {
+    ij_grammar *g = NULL;
+    ij_guide *guide = NULL;
+    ij_guide_options o = ij_guide_options_default();
+    o.state = IJ_TURN_TEXT;
+    ij__alloc_fail_after(n);
+    ij_status status = ij_grammar_json(&g, vocab, schema, sizeof schema - 1, NULL);
+    o.content = g;
+    if (status == IJ_OK) status = ij_guide_open(&guide, vocab, &o, NULL);
+    for (const char *s = "{\"a\":\"x\"}"; *s && status == IJ_OK; s++) {
+      CHECK(ij_guide_mask(guide) != NULL);
+      status = ij_guide_accept(guide, byte_id((unsigned char)*s), NULL);
+    }
+    ij__alloc_fail_after(0);
+    if (status != IJ_OK && status != IJ_E_NOMEM) TEST_FAIL("allocation %lld: %s", (long long)n, ij_status_name(status));
+    ij_guide_close(&guide);
+    ij_grammar_close(&g);
+    if (status == IJ_OK) break;
+    if (n > 1000000) {
+      TEST_FAIL("no end of allocations");
+      break;
+    }
+  }
+  CHECK(ij__alloc_blocks() >= blocks);
+  ij_grammar_close(&keep);
+}
+
+int main(void) {
+  vocab = small_vocab(true);
+  if (!vocab) return 1;
+  end_message = ij_find_special(vocab, "<|end_message|>");
+  end_turn = ij_find_special(vocab, "<|content_model_end_sampling|>");
+  model = ij_find_special(vocab, "<|message_model|>");
+  text = ij_find_special(vocab, "<|content_text|>");
+  think = ij_find_special(vocab, "<|content_thinking|>");
+  call = ij_find_special(vocab, "<|content_invoke_tool_json|>");
+  int64_t blocks = ij__alloc_blocks();
+  RUN(test_json_values);
+  RUN(test_objects);
+  RUN(test_arrays);
+  RUN(test_combinations);
+  RUN(test_refusals);
+  RUN(test_walks);
+  RUN(test_masks_are_exact);
+  RUN(test_depth_is_bounded);
+  RUN(test_turns_with_content);
+  RUN(test_turns_with_tools);
+  RUN(test_free_turns);
+  RUN(test_guide_refusals);
+  RUN(test_forced);
+  RUN(test_no_memory);
+  CHECK_INT(ij__alloc_blocks(), blocks);
+  ij_tokenizer_close(&vocab);
+  return test_report();
+}
