@@ -994,7 +994,7 @@ var NUMBERS = [
 		wire: "repetition_penalty",
 		label: "Repetition penalty",
 		hint: "1 is off",
-		min: 0,
+		min: .01,
 		max: 10,
 		integer: false
 	},
@@ -1070,7 +1070,7 @@ function tryJson(text) {
 		return e instanceof Error ? e : new Error(String(e));
 	}
 }
-function buildRequest(conv, s) {
+function buildRequest(conv, s, goOn = false) {
 	const problem = NUMBERS.map((f) => problemOf(f, s[f.key])).find((p) => p !== null) ?? effortProblem(s.effort) ?? toolsProblem(s.tools) ?? schemaProblem(s.format, s.schema);
 	if (problem) throw new Error(`${problem} (see Settings)`);
 	const body = {
@@ -1081,6 +1081,7 @@ function buildRequest(conv, s) {
 	};
 	if (s.effort.trim() !== "") body["reasoning_effort"] = /^[a-z]/.test(s.effort.trim()) ? s.effort.trim() : Number(s.effort);
 	for (const f of NUMBERS) if (s[f.key].trim() !== "") body[f.wire] = Number(s[f.key]);
+	if (goOn) body["continue_final_message"] = true;
 	const stop = s.stop.split("\n").filter((l) => l !== "");
 	if (stop.length > 0) body["stop"] = stop;
 	if (s.format === "json_object") body["response_format"] = { type: "json_object" };

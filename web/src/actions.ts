@@ -153,6 +153,17 @@ export function regenerate(old: Message): boolean {
   return true;
 }
 
+// Whether an answer was cut where the model can take it up again.
+export function canContinue(m: Message): boolean {
+  return (m.finish === 'length' || m.finish === 'stopped') && m.calls.length === 0 && !m.json && (m.text !== '' || m.reasoning !== '') && state.conv.leaf === m.id;
+}
+
+export function goOn(m: Message): boolean {
+  if (!canContinue(m) || !ready()) return false;
+  ask(m);
+  return true;
+}
+
 export function choose(m: Message): void {
   lookAt(state.conv, m);
   tell('thread');
@@ -175,12 +186,17 @@ function ready(): boolean {
   }
 }
 
-function ask(): void {
+function ask(goOn: Message | null = null): void {
   const conv = state.conv;
-  const body = buildRequest(conv, state.settings);
-  const reply = newMessage('assistant', conv.leaf);
-  reply.json = state.settings.format !== 'text';
-  add(conv, reply);
+  const body = buildRequest(conv, state.settings, goOn !== null);
+  const reply = goOn ?? newMessage('assistant', conv.leaf);
+  if (goOn) {
+    goOn.finish = '';
+    goOn.error = '';
+  } else {
+    reply.json = state.settings.format !== 'text';
+    add(conv, reply);
+  }
   const r: Run = { conv, message: reply, turn: new Turn(reply, performance.now()), stop: new AbortController() };
   state.runs.set(conv.id, r);
   tell('conv', 'thread', 'runs');

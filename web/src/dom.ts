@@ -27,6 +27,7 @@ const ICONS = {
   check: 'M5 12.5 10 17.5 19 7',
   pencil: 'M5 19l1-4L16.5 4.5l3 3L9 18l-4 1M14.5 6.5l3 3',
   again: 'M19 12a7 7 0 1 1-2.2-5.1M19 4v4h-4',
+  more: 'M6 7l5 5-5 5M13 7l5 5-5 5',
   stop: 'M7 7h10v10H7z',
   up: 'M12 19V6M6 12l6-6 6 6',
   down: 'M12 5v13M6 12l6 6 6-6',

@@ -96,6 +96,9 @@ async function start(): Promise<void> {
   if (!last || !state.list.some((e) => e.id === last) || !(await open(last))) startNew();
   startMeters();
   void loadModels();
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) for (const r of state.runs.values()) void store.save(r.conv).catch(() => undefined); // the page may be on its way out
+  });
   store.onOtherTab(() => void refreshList());
   byId('prompt').focus();
 }

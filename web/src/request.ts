@@ -45,7 +45,7 @@ export const NUMBERS: NumberField[] = [
   { key: 'top_p', wire: 'top_p', label: 'Top p', hint: 'keep the likeliest tokens with this share', min: 0, max: 1, integer: false },
   { key: 'top_k', wire: 'top_k', label: 'Top k', hint: 'keep this many tokens; 0 keeps all', min: 0, max: 2147483647, integer: true },
   { key: 'min_p', wire: 'min_p', label: 'Min p', hint: 'drop tokens below this share of the best', min: 0, max: 1, integer: false },
-  { key: 'repetition_penalty', wire: 'repetition_penalty', label: 'Repetition penalty', hint: '1 is off', min: 0, max: 10, integer: false },
+  { key: 'repetition_penalty', wire: 'repetition_penalty', label: 'Repetition penalty', hint: '1 is off', min: 0.01, max: 10, integer: false },
   { key: 'presence_penalty', wire: 'presence_penalty', label: 'Presence penalty', hint: '0 is off', min: -2, max: 2, integer: false },
   { key: 'frequency_penalty', wire: 'frequency_penalty', label: 'Frequency penalty', hint: '0 is off', min: -2, max: 2, integer: false },
   { key: 'seed', wire: 'seed', label: 'Seed', hint: 'the same seed gives the same answer', min: 0, max: Number.MAX_SAFE_INTEGER, integer: true },
@@ -95,7 +95,8 @@ function tryJson(text: string): unknown {
   }
 }
 
-export function buildRequest(conv: Conversation, s: Settings): Record<string, unknown> {
+// goOn: the last message is an answer that was cut, and is to be continued.
+export function buildRequest(conv: Conversation, s: Settings, goOn = false): Record<string, unknown> {
   const problem = NUMBERS.map((f) => problemOf(f, s[f.key])).find((p) => p !== null) ?? effortProblem(s.effort) ?? toolsProblem(s.tools) ??
     schemaProblem(s.format, s.schema);
   if (problem) throw new Error(`${problem} (see Settings)`);
@@ -103,6 +104,7 @@ export function buildRequest(conv: Conversation, s: Settings): Record<string, un
   const body: Record<string, unknown> = { model: s.model || 'default', messages: messagesOf(conv), stream: true, stream_options: { include_usage: true } };
   if (s.effort.trim() !== '') body['reasoning_effort'] = /^[a-z]/.test(s.effort.trim()) ? s.effort.trim() : Number(s.effort);
   for (const f of NUMBERS) if (s[f.key].trim() !== '') body[f.wire] = Number(s[f.key]);
+  if (goOn) body['continue_final_message'] = true;
   const stop = s.stop.split('\n').filter((l) => l !== '');
   if (stop.length > 0) body['stop'] = stop;
   if (s.format === 'json_object') body['response_format'] = { type: 'json_object' };

@@ -1,7 +1,7 @@
 /* thread.ts: the messages of the conversation that is open. One view per message, kept while the message stays on the path, so that a
  * streaming answer changes only its own elements.
  */
-import { choose, edit, regenerate, sendResults } from './actions.ts';
+import { canContinue, choose, edit, goOn, regenerate, sendResults } from './actions.ts';
 import { attach, fileItem } from './attach.ts';
 import type { Attachment, Call, Message } from './conversation.ts';
 import { path, siblings } from './conversation.ts';
@@ -156,12 +156,18 @@ class AssistantView extends View {
     this.wait.hidden = !live || m.text !== '' || m.calls.length > 0 || m.reasoning !== '';
     this.drawEnd(live);
     this.drawResults(!live && last);
-    this.actions(live || run() ? 'live' : 'idle', () => [
+    this.actions(live || run() ? 'live' : `idle ${m.finish} ${canContinue(m)}`, () => [
       m.text === '' ? null : copyButton(() => m.text, 'Copy answer'),
-      iconButton('again', m.finish === 'error' ? 'Try again' : 'Regenerate answer', () => { if (regenerate(m)) byId('prompt').focus(); }),
+      m.finish === 'error' ? h('button', { type: 'button', class: 'small', onclick: () => this.again() }, 'Try again')
+        : iconButton('again', 'Regenerate answer', () => this.again()),
+      canContinue(m) ? iconButton('more', 'Continue answer', () => { if (goOn(m)) byId('prompt').focus(); }) : null,
     ]);
     const words = statsText(m);
     if (this.stats.textContent !== words) this.stats.textContent = words;
+  }
+
+  private again(): void {
+    if (regenerate(this.m)) byId('prompt').focus();
   }
 
   private drawJson(): void {
