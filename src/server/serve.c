@@ -9,7 +9,7 @@
 #include "core/status.h"
 #include "server/server.h"
 
-static const http_route *const tables[] = {ij__routes_base, ij__routes_page};
+static const http_route *const tables[] = {ij__routes_base, ij__routes_openai, ij__routes_anthropic, ij__routes_page};
 
 ij_serve_options ij__serve_options_default(void) {
   return (ij_serve_options){

@@ -1,0 +1,36 @@
+/* api_draft.h: a conversation in the form of OpenAI's chat completions, put together block by block by the dialects that have other forms.
+ *
+ * An assistant's message holds reasoning, content and calls in this order, as one turn of the model; a block that comes out of this order
+ * begins a message of its own. Messages of one role that follow each other are joined.
+ */
+#ifndef IJ_SERVER_API_DRAFT_H
+#define IJ_SERVER_API_DRAFT_H
+
+#include "server/api.h"
+
+typedef struct api_draft {
+  ij_buf *out;                 /* the array of messages; starts with its bracket */
+  const char *role;            /* of the message under way; NULL: none */
+  ij_buf reasoning, parts, calls;
+} api_draft;
+
+void ij__draft_begin(api_draft *d, ij_buf *out);
+void ij__draft_end(api_draft *d); /* also after errors */
+void ij__draft_flush(api_draft *d);
+
+/* role: a static string. */
+void ij__draft_text(api_draft *d, const char *role, api_text text);
+void ij__draft_reasoning(api_draft *d, api_text text);
+/* arguments: the text of an object, or of a string that holds one. */
+void ij__draft_call(api_draft *d, api_text id, api_text name, ij_jv arguments);
+/* A data URL is put together from type and data; or url. */
+void ij__draft_image(api_draft *d, const char *role, api_text type, api_text data, api_text url);
+/* A tool's result; its text is the pieces between begin and end. */
+void ij__draft_result_begin(api_draft *d, api_text call_id);
+void ij__draft_result_text(api_draft *d, api_text text);
+void ij__draft_result_end(api_draft *d);
+
+/* Members of an object other than those listed (separated by '|') are an error, unless null. */
+bool ij__api_check_keys(ij_jv object, const char *path, const char *known, api_error *e);
+
+#endif

@@ -1,0 +1,79 @@
+/* api_guide.c: see api_guide.h.
+ *
+ * Strict tools and schemas are enforced, or refused with the path of what cannot be. Without "strict" a call's arguments may be any JSON
+ * object: enforcing more than was asked for would change what a trained model says.
+ */
+#include "server/api_guide.h"
+
+#include <stdio.h>
+
+#include "core/alloc.h"
+
+static bool grammar_error(api_error *e, const ij_err *err, const char *param) {
+  ij__api_error_from(e, err, param);
+  if (e->status == 400) snprintf(e->code, sizeof e->code, "%s", err->code == IJ_E_UNSUPPORTED ? "unsupported_schema" : "invalid_schema");
+  return false;
+}
+
+static bool compile_content(api_run *run, api_error *e) {
+  const api_request *r = &run->r;
+  ij_err err;
+  ij_status s = IJ_OK;
+  const char *pattern = NULL;
+  size_t n = 0;
+  if (r->format == API_FORMAT_OBJECT) s = ij_grammar_json(&run->content, run->server->tokenizer, NULL, 0, &err);
+  if (r->format == API_FORMAT_SCHEMA) s = ij_grammar_json(&run->content, run->server->tokenizer, r->schema.raw, r->schema.n_raw, &err);
+  if (r->format == API_FORMAT_REGEX && ij__jv_string(r->schema, &pattern, &n)) {
+    s = ij_grammar_regex(&run->content, run->server->tokenizer, pattern, n, &err);
+  }
+  return s == IJ_OK || grammar_error(e, &err, r->schema_param);
+}
+
+/* Arguments of strict tools follow their schema; of others any JSON object may come. */
+static bool compile_tools(api_run *run, api_error *e) {
+  api_request *r = &run->r;
+  if (r->n_tools == 0) return true;
+  run->args = ij__alloc_zero((size_t)r->n_tools, sizeof *run->args);
+  run->guided = ij__alloc_zero((size_t)r->n_tools, sizeof *run->guided);
+  if (!run->args || !run->guided) return ij__api_no_memory(e);
+  for (int i = 0; i < r->n_tools; i++) {
+    const api_tool *t = &r->tools[i];
+    char param[64];
+    ij_err err;
+    if (!t->allowed || r->choice == IJ_TOOLS_NONE) continue;
+    snprintf(param, sizeof param, "tools[%d]", i);
+    if (t->strict != API_LOOSE && ij__json_size(t->parameters.v) > 0 &&
+        ij_grammar_json(&run->args[i], run->server->tokenizer, t->parameters.raw, t->parameters.n_raw, &err) != IJ_OK &&
+        (t->strict == API_STRICT || err.code != IJ_E_UNSUPPORTED)) {
+      return grammar_error(e, &err, param);
+    }
+    run->guided[run->n_guided++] = (ij_guided_tool){t->name.bytes, t->name.n, run->args[i]};
+  }
+  return true;
+}
+
+bool ij__guide_compile(api_run *run, api_error *e) { return compile_content(run, e) && compile_tools(run, e); }
+
+void ij__guide_free(api_run *run) {
+  for (int i = 0; i < run->r.n_tools && run->args; i++) ij_grammar_close(&run->args[i]);
+  ij_grammar_close(&run->content);
+  ij__free(run->args);
+  ij__free(run->guided);
+}
+
+bool ij__guide_make(api_run *run, ij_turn_state state, ij_guide **out, api_error *e) {
+  const api_request *r = &run->r;
+  ij_guide_options o = ij_guide_options_default();
+  ij_err err;
+  *out = NULL;
+  if (r->raw || (r->format == API_FORMAT_TEXT && r->n_tools == 0 && !r->no_thinking)) return true;
+  o.state = state;
+  o.content = run->content;
+  o.tool_choice = r->n_tools > 0 ? r->choice : r->format == API_FORMAT_TEXT ? IJ_TOOLS_AUTO : IJ_TOOLS_NONE;
+  o.tools = run->guided;
+  o.n_tools = run->n_guided;
+  o.parallel = r->parallel;
+  o.no_thinking = r->no_thinking;
+  if (ij_guide_open(out, run->server->tokenizer, &o, &err) != IJ_OK) return grammar_error(e, &err, "");
+  return true;
+}
