@@ -1,0 +1,492 @@
+"""The API dialects against the real program: answers, streams, limits and every refusal.
+
+    python3 tests/server/test_dialects.py PROGRAM WORK_FOLDER [TEST...]
+"""
+import json
+import os
+import socket
+import sys
+import time
+
+from dialect_kit import (N_IDS, SPECIALS, Failed, Server, check, equal, join_chat, join_completions, join_messages, join_responses,
+                         make_model, plain_chat,
+                         plain_completions, run_tests, without_ids)
+
+CHAT, COMPLETIONS, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"
+USER = [{"role": "user", "content": "Hello there"}]
+OPEN = USER + [{"role": "assistant", "content": "a"}]  # with continue_final_message the answer begins inside a text block
+CITY = {"type": "object", "properties": {"city": {"enum": ["Oslo", "Rome"]}}, "required": ["city"], "additionalProperties": False}
+PERSON = {"type": "object", "properties": {"name": {"enum": ["Ann", "Bob"]}, "age": {"enum": [1, 22, 99]}},
+          "required": ["name", "age"], "additionalProperties": False}
+
+
+NO_MARKERS = {str(i): -100 for i in range(N_IDS - len(SPECIALS), N_IDS)}
+
+
+def tool(name, schema=CITY, strict=True):
+    return {"type": "function", "function": {"name": name, "description": "d", "parameters": schema, "strict": strict}}
+
+
+TOOLS = [tool("weather"), tool("news")]
+FLAT = [{"type": "function", **t["function"]} for t in TOOLS]
+CLAUDE = [{"name": t["function"]["name"], "description": "d", "input_schema": CITY, "strict": True} for t in TOOLS]
+
+
+def chat(s, **body):
+    return plain_chat(s.ask(CHAT, {"messages": USER, **body}))
+
+
+# --- streams
+
+def stream_is_whole_chat(s):
+    kinds = set()
+    for seed in range(40):
+        body = {"messages": OPEN if seed % 2 else USER, "continue_final_message": seed % 2 == 1, "seed": seed, "max_tokens": 60,
+                "logprobs": True,
+                "top_logprobs": seed % 3, "stop": [["q", "}x"], [], ["e"]][seed % 3]}
+        whole, usage = plain_chat(s.ask(CHAT, body))
+        parts, stream_usage = join_chat(s.events(CHAT, {**body, "stream_options": {"include_usage": True}}))
+        equal(parts, whole, f"seed {seed}")
+        usage["prompt_tokens_details"] = stream_usage["prompt_tokens_details"]  # the second run finds the prompt in the cache
+        equal(stream_usage, usage, f"usage, seed {seed}")
+        kinds |= {k for k in ("content", "reasoning", "calls") if whole[0][k]} | {whole[0]["finish"]}
+    check({"content", "reasoning", "stop", "length"} <= kinds, f"the answers show too little: {kinds}")
+
+
+def stream_is_whole_completions(s):
+    for seed in range(12):
+        body = {"prompt": ["Once", "upon a"], "n": 2, "seed": seed, "max_tokens": 20, "logprobs": 2, "stop": "e"}
+        whole, usage = plain_completions(s.ask(COMPLETIONS, body))
+        parts, stream_usage = join_completions(s.events(COMPLETIONS, {**body, "stream_options": {"include_usage": True}}))
+        equal(parts, whole, f"seed {seed}")
+        equal([stream_usage[k] for k in ("prompt_tokens", "completion_tokens")], [usage[k] for k in ("prompt_tokens",
+                                                                                                     "completion_tokens")], "usage")
+
+
+def stream_is_whole_responses(s):
+    for seed in range(25):
+        body = {"input": [{"role": "user", "content": "hi"}], "seed": seed, "max_output_tokens": 50,
+                "include": ["message.output_text.logprobs"],
+                "top_logprobs": 1, "tools": FLAT if seed % 2 else [], "metadata": {"a": "b\n c"}}
+        whole, parts = without_ids(s.ask(RESPONSES, body)), join_responses(s.events(RESPONSES, body))
+        for r in (whole, parts):
+            del r["usage"]["input_tokens_details"]
+        equal(parts, whole, f"seed {seed}")
+
+
+def stream_is_whole_messages(s):
+    for seed in range(25):
+        body = {"model": "m", "messages": OPEN if seed % 2 else USER, "max_tokens": 50, "temperature": 0 if seed < 2 else 1,
+                "top_k": 1 + seed % 2,
+                "stop_sequences": ["e"] if seed % 3 else [], "thinking": {"type": "enabled", "budget_tokens": 1024}}
+        if body["temperature"] and body["top_k"] > 1:
+            body["top_k"] = 1  # no seed in this API: only what does not depend on one can be compared
+        whole, parts = without_ids(s.ask(MESSAGES, body)), join_messages(s.events(MESSAGES, body))
+        total = [u["input_tokens"] + u["cache_read_input_tokens"] for u in (whole.pop("usage"), parts.pop("usage"))]
+        equal(total[0], total[1], "input tokens")
+        equal(parts, whole, f"seed {seed}")
+
+
+# --- answers
+
+def several_answers(s):
+    three, usage = chat(s, n=3, seed=5, max_tokens=12)
+    alone = [chat(s, seed=5 + i, max_tokens=12) for i in range(3)]
+    equal(three, [a[0][0] for a in alone], "n answers are those of consecutive seeds")
+    equal(usage["completion_tokens"], sum(a[1]["completion_tokens"] for a in alone), "their tokens are added")
+    equal(usage["prompt_tokens"], alone[0][1]["prompt_tokens"], "the prompt is counted once")
+
+
+def seeds(s):
+    equal(chat(s, seed=9, max_tokens=20)[0], chat(s, seed=9, max_tokens=20)[0], "one seed, one answer")
+    answers = {chat(s, max_tokens=20)[0][0]["content"] for _ in range(4)}
+    check(len(answers) > 1, "without a seed answers differ")
+    equal(len({chat(s, temperature=0, max_tokens=20)[0][0]["content"] for _ in range(3)}), 1, "temperature 0 has one answer")
+
+
+def stop_strings(s):
+    body = {"messages": OPEN, "continue_final_message": True, "max_tokens": 60}
+    n_cut = 0
+    for seed in range(60):
+        text = s.ask(CHAT, {**body, "seed": seed})["choices"][0]["message"]["content"]
+        for length in (1, 3, 6):
+            at = len(text) // 3
+            stop = text[at:at + length]
+            if len(stop) < length or "\ufffd" in stop:
+                continue
+            n_cut += 1
+            for stops in ([stop], ["\u0001 never", stop + "?", stop]):
+                cut = s.ask(CHAT, {**body, "seed": seed, "stop": stops})["choices"][0]
+                equal(cut["message"]["content"], text[:text.index(stop)], f"seed {seed}, stop {stop!r}")
+                equal(cut["finish_reason"], "stop", "finish_reason")
+        if n_cut > 20:
+            break
+    check(n_cut > 10, "too few answers to cut")
+
+
+def stop_sequence_is_named(s):
+    body = {"model": "m", "messages": OPEN, "max_tokens": 60, "top_k": 1}
+    text = s.ask(MESSAGES, body)["content"][0]["text"]
+    stop = next(c for c in text[2:] if c != "\ufffd")
+    cut = s.ask(MESSAGES, {**body, "stop_sequences": ["never", stop]})
+    equal((cut["stop_reason"], cut["stop_sequence"]), ("stop_sequence", stop), "what stopped it")
+
+
+def logit_bias(s):
+    ids = s.ask("/tokenize", {"content": "Z"})["tokens"]
+    text = s.ask(COMPLETIONS, {"prompt": "a", "max_tokens": 5, "logit_bias": {str(ids[0]): 100}})["choices"][0]["text"]
+    equal(text, "ZZZZZ", "a bias of 100")
+    first = s.ask(COMPLETIONS, {"prompt": "a", "max_tokens": 1, "temperature": 0, "logprobs": 2})["choices"][0]["logprobs"]
+    check(len(first["top_logprobs"][0]) == 2 and first["text_offset"] == [0], first)
+
+
+def logprobs_cover_the_text(s):
+    for seed in range(10):
+        c = s.ask(CHAT, {"messages": OPEN, "continue_final_message": True, "seed": seed, "max_tokens": 30, "logprobs": True,
+                         "top_logprobs": 3,
+                         "logit_bias": NO_MARKERS})["choices"][0]
+        tokens = c["logprobs"]["content"]
+        text = b"".join(bytes(t["bytes"]) for t in tokens).decode(errors="replace")
+        if "\ufffd" not in text:
+            equal(text, c["message"]["content"], "the bytes of the tokens")
+        for t in tokens:
+            check(t["logprob"] <= 0 and len(t["top_logprobs"]) == 3, t)
+            best = [x["logprob"] for x in t["top_logprobs"]]
+            check(best == sorted(best, reverse=True) and t["logprob"] <= best[0], t)
+    check(s.ask(CHAT, {"messages": USER, "max_tokens": 2})["choices"][0]["logprobs"] is None, "no logprobs without asking")
+
+
+def effort(s):
+    lengths = {e: s.ask(CHAT, {"messages": USER, "max_tokens": 1, "reasoning_effort": e})["usage"]["prompt_tokens"] for e in ("low",
+                                                                                                                              "0.25", 0.25, 0)}
+    equal(lengths["0.25"], lengths["low"] + 1, "0.25 has one more digit than 0.2")
+    equal(lengths[0.25], lengths["0.25"], "a number is the same as its text")
+    equal(lengths[0], lengths["low"] - 2, "0 is one character")
+    thinking = s.ask("/tokenize", {"content": "<|content_thinking|>", "parse_special": True})["tokens"][0]
+    for seed in range(6):
+        answer, usage = chat(s, reasoning_effort="none", seed=seed, max_tokens=25, logit_bias={str(thinking): 30})
+        equal((answer[0]["reasoning"], usage["completion_tokens_details"]["reasoning_tokens"]), (None, 0), "effort none has no reasoning")
+
+
+def raw_prompts(s):
+    plain = s.ask(COMPLETIONS, {"prompt": "<|end_message|>", "max_tokens": 1, "seed": 1})
+    special = s.ask(COMPLETIONS, {"prompt": "<|end_message|>", "max_tokens": 1, "seed": 1, "parse_special": True})
+    equal(special["usage"]["prompt_tokens"], 1, "with parse_special the marker is one id")
+    check(plain["usage"]["prompt_tokens"] > 3, "and text without it")
+    ids = s.ask("/tokenize", {"content": "Hello é"})["tokens"]
+    body = {"max_tokens": 8, "seed": 4, "echo": True}
+    of_text, of_ids = s.ask(COMPLETIONS, {"prompt": "Hello é", **body}), s.ask(COMPLETIONS, {"prompt": ids, **body})
+    equal(of_ids["choices"], of_text["choices"], "ids and text are the same prompt")
+    check(of_text["choices"][0]["text"].startswith("Hello é"), "echo")
+    both = s.ask(COMPLETIONS, {"prompt": [ids, ids[:3]], "max_tokens": 0, "echo": True})
+    equal([c["text"] for c in both["choices"]], ["Hello é", s.ask("/detokenize", {"tokens": ids[:3]})["content"]], "echo alone")
+    equal(both["usage"]["prompt_tokens"], len(ids) + 3, "prompts are added")
+    parts, _ = join_completions(s.events(COMPLETIONS, {"prompt": ids, **body}))
+    equal(parts, plain_completions(of_ids)[0], "echo in a stream")
+    check(s.ask(COMPLETIONS, {"prompt": "a"})["usage"]["completion_tokens"] <= 16, "16 tokens unless more are asked for")
+
+
+def cached_tokens(s):
+    body = {"messages": [{"role": "user", "content": "some words that are long enough to be kept " * 4}], "max_tokens": 3, "seed": 1}
+    first, second = s.ask(CHAT, body), s.ask(CHAT, body)
+    equal(first["choices"][0]["message"], second["choices"][0]["message"], "the cache changes nothing")
+    used = second["usage"]["prompt_tokens_details"]["cached_tokens"]
+    check(0 <= used < second["usage"]["prompt_tokens"], used)
+    claude = s.ask(MESSAGES, {"model": "m", "max_tokens": 1, "messages": body["messages"]})["usage"]
+    count = s.ask(MESSAGES + "/count_tokens", {"model": "m", "messages": body["messages"]})
+    equal(claude["input_tokens"] + claude["cache_read_input_tokens"], count["input_tokens"], "count_tokens")
+
+
+# --- constraints
+
+def is_city(text):
+    value = json.loads(text)
+    check(list(value) == ["city"] and value["city"] in ("Oslo", "Rome"), text)
+
+
+def is_person(text):
+    value = json.loads(text)
+    check(list(value) == ["name", "age"] and value["name"] in ("Ann", "Bob") and 0 <= value["age"] <= 99 and isinstance(value["age"],
+                                                                                                                        int), text)
+
+
+def schema_answers(s):
+    for seed in range(6):
+        for thinking in ("none", "low"):
+            body = {"messages": USER, "seed": seed, "max_tokens": 400, "reasoning_effort": thinking, "logit_bias": bias_against_thinking(s),
+                    "response_format": {"type": "json_schema", "json_schema": {"name": "p", "strict": True, "schema": PERSON}}}
+            (answer,), _ = plain_chat(s.ask(CHAT, body))
+            is_person(answer["content"])
+            equal((answer["finish"], answer["calls"]), ("stop", []), "a schema answer")
+            (parts,), _ = join_chat(s.events(CHAT, body))
+            equal(parts, answer, "the same as a stream")
+    r = s.ask(RESPONSES, {"input": "hi", "seed": 1, "reasoning": {"effort": "none"}, "text": {"format": {"type": "json_schema",
+                                                                                                         "name": "p", "strict": True, "schema": PERSON}}})
+    is_person(r["output"][0]["content"][0]["text"])
+    equal(r["status"], "completed", "status")
+    m = s.ask(MESSAGES, {"model": "m", "max_tokens": 300, "messages": USER, "output_config": {"format": {"type": "json_schema",
+                                                                                                         "schema": PERSON}}})
+    is_person(m["content"][0]["text"])
+    (answer,), _ = chat(s, response_format={"type": "json_object"}, max_tokens=60, reasoning_effort="none", seed=3)
+    check(answer["content"].lstrip().startswith("{"), answer)
+
+
+def bias_against_thinking(s):
+    """Random weights may think without end; whether they do is not what is tested."""
+    return {str(i): -100 for i in s.ask("/tokenize", {"content": "<|content_thinking|>", "parse_special": True})["tokens"]}
+
+
+def forced_calls(s):
+    n_parallel = 0
+    for seed in range(8):
+        body = {"messages": USER, "tools": TOOLS, "tool_choice": "required", "seed": seed, "max_tokens": 500,
+                "logit_bias": bias_against_thinking(s)}
+        (answer,), _ = plain_chat(s.ask(CHAT, body))
+        check(answer["calls"] or answer["finish"] == "length", answer)
+        for name, arguments in answer["calls"] if answer["finish"] != "length" else []:
+            check(name in ("weather", "news"), name)
+            is_city(arguments)
+        n_parallel += len(answer["calls"]) > 1
+        (one,), _ = plain_chat(s.ask(CHAT, {**body, "parallel_tool_calls": False}))
+        check(len(one["calls"]) <= 1, one)
+        (parts,), _ = join_chat(s.events(CHAT, body))
+        equal(parts, answer, "the same as a stream")
+        (named,), _ = plain_chat(s.ask(CHAT, {**body, "parallel_tool_calls": False, "tool_choice": {"type": "function",
+                                                                                                    "function": {"name": "news"}}}))
+        equal([c[0] for c in named["calls"]], ["news"], "the named function")
+        equal(named["finish"], "tool_calls", "finish_reason")
+        is_city(named["calls"][0][1])
+    print(f"  {n_parallel} of 8 answers with several calls")
+    allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function",
+                                                                                         "function": {"name": "news"}}]}}
+    (answer,), _ = chat(s, tools=TOOLS, tool_choice=allowed, parallel_tool_calls=False, seed=1, max_tokens=500,
+                        logit_bias=bias_against_thinking(s))
+    equal([c[0] for c in answer["calls"]], ["news"], "allowed_tools")
+    for seed in range(8):
+        (answer,), _ = chat(s, tools=TOOLS, tool_choice="none", seed=seed, max_tokens=40)
+        equal(answer["calls"], [], "tool_choice none")
+
+
+def forced_calls_elsewhere(s):
+    r = s.ask(RESPONSES, {"input": "hi", "tools": FLAT, "tool_choice": {"type": "function", "name": "news"}, "parallel_tool_calls": False,
+                          "seed": 2,
+                          "reasoning": {"effort": "none"}, "max_output_tokens": 400})
+    calls = [i for i in r["output"] if i["type"] == "function_call"]
+    equal([c["name"] for c in calls], ["news"], "a call as an item")
+    is_city(calls[0]["arguments"])
+    body = {"model": "m", "max_tokens": 400, "messages": USER, "tools": CLAUDE, "tool_choice": {"type": "tool", "name": "weather",
+                                                                                                "disable_parallel_tool_use": True}}
+    m = s.ask(MESSAGES, body)
+    blocks = [b for b in m["content"] if b["type"] == "tool_use"]
+    equal(([b["name"] for b in blocks], m["stop_reason"]), (["weather"], "tool_use"), "a call as a block")
+    is_city(json.dumps(blocks[0]["input"]))
+    join_messages(s.events(MESSAGES, body))
+
+
+# --- conversations in every form are the same prompt
+
+def same_prompt(s):
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{\"city\": \"Oslo\"}"}}
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Weather?"},
+                {"role": "assistant", "content": "Wait.", "reasoning_content": "Look it up.", "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "c1", "content": "cold"}, {"role": "user", "content": "Thanks"}]
+    n = s.ask(CHAT, {"messages": messages, "tools": TOOLS, "max_tokens": 1, "seed": 1, "reasoning_effort": "low"})["usage"]["prompt_tokens"]
+    items = [{"role": "user", "content": [{"type": "input_text", "text": "Weather?"}]},
+             {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "Look it up."}]},
+             {"type": "message", "role": "assistant", "id": "msg_1", "status": "completed", "content": [{"type": "output_text",
+                                                                                                         "text": "Wait.", "annotations": []}]},
+             {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{\"city\": \"Oslo\"}"},
+             {"type": "function_call_output", "call_id": "c1", "output": "cold"}, {"role": "user", "content": "Thanks"}]
+    r = s.ask(RESPONSES, {"instructions": "Be brief.", "input": items, "tools": FLAT, "max_output_tokens": 1,
+                          "reasoning": {"effort": "low"}})
+    equal(r["usage"]["input_tokens"], n, "as items of responses")
+    blocks = [{"role": "user", "content": "Weather?"},
+              {"role": "assistant", "content": [{"type": "thinking", "thinking": "Look it up.", "signature": "x"}, {"type": "text",
+                                                                                                                    "text": "Wait."},
+                                                {"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Oslo"}}]},
+              {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "cold"}]},
+                                           {"type": "text", "text": "Thanks"}]}]
+    m = s.ask(MESSAGES + "/count_tokens", {"model": "m", "system": [{"type": "text", "text": "Be brief."}], "messages": blocks,
+                                           "tools": CLAUDE,
+                                           "thinking": {"type": "enabled", "budget_tokens": 1024}})
+    equal(m["input_tokens"], n, "as blocks of messages")
+
+
+# --- refusals
+
+def openai_error(s, path, body, param, status=400, code=None):
+    reply, _ = s.refused(path, body, status)
+    e = reply["error"]
+    equal(sorted(e), ["code", "message", "param", "type"], "the members of an error")
+    equal(e["param"], param, f"param of {str(body)[:200]} ({e['message']})")
+    if code:
+        equal(e["code"], code, "code")
+    return e
+
+
+def chat_errors(s):
+    image = [{"role": "user", "content": [{"type": "text", "text": "?"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]}]
+    audio = [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}}]}]
+    cases = [
+        ({}, "messages"), ({"messages": []}, "messages"), ({"messages": "hi"}, "messages"), ({"messages": [{"role": "wizard",
+                                                                                                            "content": "x"}]}, "messages[0].role"),
+        ({"wibble": 1}, "wibble"), ({"temperature": 3}, "temperature"), ({"temperature": "1"}, "temperature"), ({"top_p": 0}, "top_p"),
+        ({"top_k": 1.5}, "top_k"), ({"min_p": -1}, "min_p"), ({"presence_penalty": 9}, "presence_penalty"), ({"seed": "x"}, "seed"),
+        ({"n": 0}, "n"), ({"n": 99}, "n"), ({"max_tokens": 0}, "max_tokens"), ({"max_tokens": 5, "max_completion_tokens": 6},
+                                                                               "max_completion_tokens"),
+        ({"stop": ""}, "stop"), ({"stop": [1]}, "stop"), ({"stop": ["x"] * 17}, "stop"), ({"logit_bias": {"x": 1}}, "logit_bias"),
+        ({"logit_bias": {"600": 1}}, "logit_bias"), ({"logit_bias": {"1": 101}}, "logit_bias"), ({"top_logprobs": 2}, "top_logprobs"),
+        ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"), ({"reasoning_effort": "hard"}, "reasoning_effort"),
+        ({"reasoning_effort": 1}, "reasoning_effort"), ({"reasoning_effort": True}, "reasoning_effort"), ({"stream": 1}, "stream"),
+        ({"stream_options": {"x": 1}}, "stream_options.x"), ({"store": True}, "store"), ({"modalities": ["audio"]}, "modalities"),
+        ({"verbosity": "low"}, "verbosity"), ({"audio": {}}, "audio"), ({"functions": []}, "functions"), ({"web_search_options": {}},
+                                                                                                          "web_search_options"),
+        ({"tools": {}}, "tools"), ({"tools": [{"type": "custom", "custom": {}}]}, "tools[0].type"), ({"tools": [{"type": "function"}]},
+                                                                                                     "tools[0].function"),
+        ({"tools": [TOOLS[0], TOOLS[0]]}, "tools[1].function.name"), ({"tool_choice": "required"},
+                                                                      "tool_choice"), ({"tool_choice": "sometimes"}, "tool_choice"),
+        ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "nope"}}}, "tool_choice.function.name"),
+        ({"response_format": {"type": "xml"}}, "response_format.type"), ({"response_format": {"type": "json_schema"}},
+                                                                         "response_format.json_schema"),
+        ({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "wibble"}}}},
+         "response_format.json_schema.schema"),
+        ({"regex": "(", "reasoning_effort": "none"}, "regex"), ({"regex": "a", "response_format": {"type": "text"}},
+                                                                "regex"), ({"model": 1}, "model"),
+        ({"continue_final_message": True}, "messages[0].role"), ({"messages": image}, "messages"), ({"messages": audio}, "messages"),
+        ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "messages[0].content[0].type"),
+    ]
+    for body, param in cases:
+        openai_error(s, CHAT, {"messages": USER, **body} if body and "messages" not in body else body, param)
+    for field in ("user", "metadata", "store", "service_tier", "n", "stop", "tools", "response_format", "wibble"):
+        if field != "wibble":
+            s.ask(CHAT, {"messages": USER, "max_tokens": 1, field: None})
+    s.ask(CHAT, {"messages": USER, "max_tokens": 1, "user": "u", "metadata": {"a": "b"}, "store": False, "service_tier": "auto",
+                 "safety_identifier": "x",
+                 "prompt_cache_key": "k", "model": "anything"})
+    for text in ("", "{", "[]", "3", "{\"messages\": [], \"messages\": []}", "{\"a\": \"\\ud800\"}", "[" * 100000, b"{\"a\": \"\xff\"}"):
+        s.refused(CHAT, text, 400)
+    s.refused(CHAT, json.dumps({"messages": USER}), 415, **{"Content-Type": "text/plain"})
+    e = openai_error(s, CHAT, {"messages": [{"role": "user", "content": "word " * 9000}]}, "messages", code="context_length_exceeded")
+    check("context" in e["message"], e)
+
+
+def other_openai_errors(s):
+    for body, param in [({}, "prompt"), ({"prompt": []}, "prompt"), ({"prompt": ""}, "prompt"), ({"prompt": ["a", 1]}, "prompt"),
+                        ({"prompt": [600]}, "prompt"),
+                        ({"prompt": [[1], [-1]]}, "prompt"), ({"prompt": "a", "suffix": "b"}, "suffix"), ({"prompt": "a", "best_of": 2},
+                                                                                                          "best_of"),
+                        ({"prompt": "a", "echo": True, "logprobs": 1}, "echo"), ({"prompt": "a", "logprobs": 21}, "logprobs"),
+                        ({"prompt": "a", "messages": USER}, "messages"), ({"prompt": ["a"] * 40, "n": 2}, "n"), ({"prompt": "a",
+                                                                                                                  "max_tokens": -1}, "max_tokens")]:
+        openai_error(s, COMPLETIONS, body, param)
+    openai_error(s, COMPLETIONS, {"prompt": "word " * 9000}, "prompt", code="context_length_exceeded")
+    for body, param in [({}, "input"), ({"input": []}, "input"), ({"input": [{"role": "wizard", "content": ""}]}, "input[0].role"),
+                        ({"input": "a", "previous_response_id": "resp_1"}, "previous_response_id"), ({"input": "a", "store": True},
+                                                                                                     "store"),
+                        ({"input": "a", "background": True}, "background"), ({"input": "a", "truncation": "auto"}, "truncation"),
+                        ({"input": "a", "tools": [{"type": "web_search"}]}, "tools[0].type"), ({"input": "a", "include": ["x"]}, "include"),
+                        ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type"), ({"input": "a",
+                                                                                                 "reasoning": {"effort": "hard"}}, "reasoning.effort"),
+                        ({"input": "a", "reasoning": {"wibble": 1}}, "reasoning.wibble"), ({"input": "a",
+                                                                                            "text": {"format": {"type": "x"}}}, "text.format.type"),
+                        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AA=="}]}]},
+                         "input"),
+                        ({"input": [{"role": "user", "content": [{"type": "input_file"}]}]}, "input[0].content[0].type"),
+                        ({"input": [{"type": "function_call", "name": "f", "arguments": "{}"}]}, "input[0].call_id"), ({"input": "a",
+                                                                                                                        "wibble": 1}, "wibble")]:
+        openai_error(s, RESPONSES, body, param)
+
+
+def anthropic_errors(s):
+    base = {"model": "m", "max_tokens": 5, "messages": USER}
+    image = [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}]
+    for body, word in [({"max_tokens": None}, "max_tokens"), ({"messages": []}, "messages"), ({"messages": [{"role": "x",
+                                                                                                             "content": ""}]}, "messages.0.role"),
+                       ({"wibble": 1}, "wibble"), ({"temperature": 1.5}, "temperature"), ({"stop_sequences": "x"},
+                                                                                          "stop_sequences"), ({"thinking": {"type": "x"}},
+                                                                                                              "thinking.type"),
+                       ({"thinking": {"type": "enabled"}}, "thinking.budget_tokens"), ({"tools": [{"type": "web_search_20250305",
+                                                                                                   "name": "w"}]}, "tools.0.type"),
+                       ({"tools": [{"name": "w"}]}, "tools.0.input_schema"), ({"tool_choice": {"type": "any"}},
+                                                                              "tool_choice"), ({"system": 3}, "system"),
+                       ({"messages": [{"role": "user", "content": image}]}, "messages"), ({"messages": [{"role": "user",
+                                                                                                         "content": [{"type": "document"}]}]}, "messages.0.content.0"),
+                       ({"messages": USER + [{"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "b",
+                                                                                "input": {}}]}]}, "tool_result"),
+                       ({"messages": [{"role": "user", "content": [{"type": "text", "text": "x", "wibble": 1}]}]}, "wibble"),
+                       ({"output_config": {"effort": "hard"}}, "effort"), ({"container": "x"}, "container")]:
+        reply, _ = s.refused(MESSAGES, {**base, **body}, 400)
+        equal((reply["type"], reply["error"]["type"]), ("error", "invalid_request_error"), "the shape of an error")
+        check(word in reply["error"]["message"], f"{word} in {reply}")
+    reply, _ = s.refused(MESSAGES, {**base, "messages": [{"role": "user", "content": "word " * 9000}]}, 400)
+    check("context" in reply["error"]["message"], reply)
+    s.refused(MESSAGES + "/count_tokens", {**base}, 400)  # max_tokens is no field of it
+
+
+# --- load
+
+def full_queue_and_clients_that_leave(program, model):
+    long = {"messages": USER, "max_tokens": 3000, "seed": 1, "stream": True, "logit_bias": {"599": -100}}
+    with Server(program, model, "--parallel", "1", "--queue", "0", "--ctx", "4000") as s:
+        c = s.connect()
+        c.request("POST", CHAT, json.dumps({**long, "messages": OPEN, "continue_final_message": True, "temperature": 0}),
+                  {"Content-Type": "application/json"})
+        r = c.getresponse()
+        equal(r.status, 200, "the first")
+        check(r.read(10), "it has begun")
+        reply, headers = s.refused(CHAT, {"messages": USER}, 429)
+        equal(reply["error"]["code"], "rate_limit_exceeded", "code")
+        check("retry-after" in headers, headers)
+        reply, headers = s.refused(MESSAGES, {"model": "m", "max_tokens": 1, "messages": USER}, 429)
+        equal(reply["error"]["type"], "rate_limit_error", "type")
+        reply, _ = s.refused(CHAT, {"messages": USER, "n": 2, "stream": True}, 429)
+        c.sock.shutdown(socket.SHUT_RDWR)
+        c.close()
+        r.close()
+        began = time.monotonic()
+        while s.metrics()["inkjet_jobs_running"] > 0:
+            check(time.monotonic() - began < 15, "an answer that nobody reads goes on")
+            time.sleep(0.02)
+        check(s.metrics()["inkjet_generated_tokens_total"] < 2900, "it stopped early")
+        reply = s.ask(CHAT, {"messages": USER, "max_tokens": 2})
+        equal(reply["object"], "chat.completion", "the next one is served")
+
+
+def n_partly_accepted(program, model):
+    """One of two jobs finds the queue full: the request is refused as a whole, and the other job is called off."""
+    with Server(program, model, "--parallel", "1", "--queue", "0", "--ctx", "4000") as s:
+        reply, _ = s.refused(CHAT, {"messages": USER, "n": 2, "max_tokens": 3000, "logit_bias": NO_MARKERS}, 429)
+        equal(reply["error"]["code"], "rate_limit_exceeded", "code")
+        began = time.monotonic()
+        while s.metrics()["inkjet_jobs_running"] + s.metrics()["inkjet_jobs_waiting"] > 0:
+            check(time.monotonic() - began < 15, "the job that was accepted goes on")
+        s.ask(CHAT, {"messages": USER, "max_tokens": 2})
+
+
+SHARED = [stream_is_whole_chat, stream_is_whole_completions, stream_is_whole_responses, stream_is_whole_messages, several_answers, seeds,
+          stop_strings,
+          stop_sequence_is_named, logit_bias, logprobs_cover_the_text, effort, raw_prompts, cached_tokens, schema_answers, forced_calls, forced_calls_elsewhere, same_prompt,
+          chat_errors, other_openai_errors, anthropic_errors]
+OWN = [full_queue_and_clients_that_leave, n_partly_accepted]
+
+
+def main():
+    program, work, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+    model = make_model(program, os.path.join(work, "model"))
+    shared = [t for t in SHARED if not names or t.__name__ in names]
+    own = [t for t in OWN if not names or t.__name__ in names]
+    with Server(program, model, "--ctx", "4000") as s:
+        def bind(test):
+            def bound():
+                began = time.monotonic()
+                test(s) if test in shared else test(program, model)
+                print(f"{test.__name__}: {time.monotonic() - began:.1f} s", flush=True)
+            bound.__name__ = test.__name__
+            return bound
+        run_tests([bind(t) for t in shared + own])
+
+
+try:
+    main()
+except Failed as why:
+    sys.exit(f"FAIL {why}")
