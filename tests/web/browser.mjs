@@ -58,6 +58,18 @@ test('regenerate: the first answer stays reachable', async (t) => {
   assert.match(await t.text(t.last()), /This is answer 1/);
 });
 
+test('an answer that was cut goes on', async (t) => {
+  await t.say('cut');
+  await t.last().getByText('Cut at the longest answer allowed.').waitFor();
+  await t.button('Continue answer').click();
+  await t.idle();
+  assert.equal(await t.answers.count(), 1);
+  assert.match(await t.text(t.last()), /The first part and the rest of it\./);
+  const { messages, continue_final_message: goOn } = t.server.log.chats[1];
+  assert.deepEqual([messages.map((m) => m.content), goOn], [['cut', 'The first part'], true]);
+  assert.equal(await t.button('Continue answer').count(), 0);
+});
+
 test('edit: the new message stands beside the old one', async (t) => {
   await t.say('one');
   await t.say('two');
@@ -216,7 +228,7 @@ test('reasoning is folded', async (t) => {
   const fold = t.last().locator('details');
   assert.equal(await fold.evaluate((d) => d.open), false);
   await fold.locator('summary').click();
-  await t.page.getByText('both').waitFor();
+  await t.page.getByText('both').first().waitFor();
   await t.last().getByText('word word').waitFor();
   assert.equal(await fold.evaluate((d) => d.open), true);
   await t.page.keyboard.press('Escape');
@@ -441,6 +453,7 @@ test('by keyboard alone', async (t) => {
   await key('Enter');
   await t.page.getByText('Nothing here yet.').waitFor();
   await t.page.reload();
+  await t.page.waitForFunction(() => document.activeElement.id === 'prompt');
   for (let i = 0; i < 30 && !(await here()).startsWith('Skip'); i += 1) await key('Shift+Tab');
   assert.equal(await here(), 'Skip to the message box');
   await key('Enter');

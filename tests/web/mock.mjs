@@ -97,7 +97,7 @@ export function startMock({ port = 0, key = null } = {}) {
     };
     write({ delta: { role: 'assistant', content: '' } });
     let finish = 'stop';
-    if (words.includes('think')) await say('reasoning_content', 'The user wants me to think. Let me consider **both** sides of it, carefully.');
+    if (words.includes('think')) await say('reasoning_content', 'The user wants me to think. Let me consider **both** sides of it, carefully. '.repeat(words.includes('slow') ? 8 : 1));
     if (words.includes('break')) {
       await say('content', 'This answer will br');
       return res.destroy();
@@ -109,6 +109,11 @@ export function startMock({ port = 0, key = null } = {}) {
     }
     if (last.role === 'tool') {
       await say('content', `The tool said: ${textOf(last)}`);
+    } else if (body.continue_final_message) {
+      await say('content', ' and the rest of it.');
+    } else if (words.includes('cut')) {
+      await say('content', 'The first part');
+      finish = 'length';
     } else if (words.includes('tools')) {
       for (const [i, name] of ['weather', 'time'].entries()) {
         write({ delta: { tool_calls: [{ index: i, id: `call_${i}`, type: 'function', function: { name, arguments: '' } }] } });
