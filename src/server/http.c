@@ -24,11 +24,27 @@
 
 /* --------------------------------------------------------------------------------------------------------- connections */
 
-static void set_state(http_conn *c, conn_state state, http_exchange *x) {
+static void link_first(http_server *s, http_conn *c) {
+  c->prev = NULL;
+  c->next = s->conns;
+  if (c->next) c->next->prev = c;
+  else s->conns_last = c;
+  s->conns = c;
+}
+
+static void unlink_conn(http_server *s, http_conn *c) {
+  if (c->prev) c->prev->next = c->next;
+  else s->conns = c->next;
+  if (c->next) c->next->prev = c->prev;
+  else s->conns_last = c->prev;
+}
+
+static void set_state(http_server *s, http_conn *c, conn_state state, http_exchange *x) {
   c->state = state;
-  c->since = ij__os_seconds();
   c->exchange = x;
   c->hung_up = false;
+  unlink_conn(s, c);
+  link_first(s, c);
 }
 
 static void client_address(const struct sockaddr *a, unsigned char out[16]) {
@@ -47,25 +63,23 @@ void ij__http_doom(http_server *s, http_conn *c) {
   shutdown(c->fd, SHUT_RDWR);
 }
 
+static bool same_address(const http_conn *a, const http_conn *b) { return memcmp(a->address, b->address, sizeof a->address) == 0; }
+
+static int count_address(const http_server *s, const http_conn *like) {
+  int n = 0;
+  for (const http_conn *c = s->conns; c; c = c->next) n += c->state != CONN_DOOMED && same_address(c, like);
+  return n;
+}
+
 /* Room for `fresh`: the connection that has waited longest for a request goes; if all are at work, the new one does. */
 static void make_room(http_server *s, http_conn *fresh) {
-  int same = 0;
-  http_conn *idle = NULL, *idle_same = NULL;
-  for (http_conn *c = s->conns; c; c = c->next) {
-    if (c->state == CONN_DOOMED) continue;
-    bool is_same = memcmp(c->address, fresh->address, sizeof c->address) == 0;
-    same += is_same;
-    if (c->state != CONN_READING || c == fresh) continue;
-    if (!idle || c->since < idle->since) idle = c;
-    if (is_same && (!idle_same || c->since < idle_same->since)) idle_same = c;
-  }
-  bool crowded = s->options.max_per_address > 0 && same > s->options.max_per_address;
+  bool crowded = s->options.max_per_address > 0 && count_address(s, fresh) > s->options.max_per_address;
   if (!crowded && s->n_conns <= s->options.max_connections) return;
-  http_conn *victim = crowded ? idle_same : idle;
-  if (!victim) {
+  http_conn *victim = s->conns_last;
+  while (victim != fresh && (victim->state != CONN_READING || (crowded && !same_address(victim, fresh)))) victim = victim->prev;
+  if (victim == fresh) {
     ij__http_raw_error(fresh->fd, 503, "too_many_connections", "all connections of this server are in use");
     fresh->linger = true;
-    victim = fresh;
   }
   s->n_shed++;
   ij__http_doom(s, victim);
@@ -78,13 +92,10 @@ static void connection_begins(http_server *s, struct MHD_Connection *connection,
   *slot = c;
   if (!c || !fd) return; /* without a place in the list every request of it is refused */
   c->fd = fd->connect_fd;
-  c->since = ij__os_seconds();
-  c->deadline = c->since + s->options.request_seconds;
+  c->deadline = ij__os_seconds() + s->options.request_seconds;
   client_address(from ? from->client_addr : NULL, c->address);
   pthread_mutex_lock(&s->lock);
-  c->next = s->conns;
-  if (c->next) c->next->prev = c;
-  s->conns = c;
+  link_first(s, c);
   s->n_conns++;
   make_room(s, c);
   pthread_mutex_unlock(&s->lock);
@@ -97,9 +108,7 @@ static void connection_ends(http_server *s, void **slot) {
   pthread_mutex_lock(&s->lock);
   int unread = 0;
   if (c->linger || (ioctl(c->fd, FIONREAD, &unread) == 0 && unread > 0)) ij__http_linger(s, c->fd);
-  if (c->prev) c->prev->next = c->next;
-  else s->conns = c->next;
-  if (c->next) c->next->prev = c->prev;
+  unlink_conn(s, c);
   if (c->state != CONN_DOOMED) s->n_conns--;
   pthread_mutex_unlock(&s->lock);
   ij__free(c);
@@ -124,8 +133,8 @@ static void *on_request_line(void *user, const char *uri, struct MHD_Connection 
   (void)uri;
   if (!c) return NULL;
   pthread_mutex_lock(&s->lock);
-  c->since = ij__os_seconds();
-  c->deadline = IJ_MIN(c->deadline, c->since + s->options.request_seconds);
+  if (c->state == CONN_READING) set_state(s, c, CONN_READING, NULL); /* not idle any more */
+  c->deadline = IJ_MIN(c->deadline, ij__os_seconds() + s->options.request_seconds);
   pthread_mutex_unlock(&s->lock);
   return NULL;
 }
@@ -137,7 +146,7 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **s
   *slot = NULL;
   if (c) {
     pthread_mutex_lock(&s->lock);
-    if (c->state == CONN_BUSY) set_state(c, CONN_READING, NULL);
+    if (c->state == CONN_BUSY) set_state(s, c, CONN_READING, NULL);
     c->exchange = NULL;
     c->deadline = ij__os_seconds() + s->options.idle_seconds + s->options.request_seconds;
     pthread_mutex_unlock(&s->lock);
@@ -150,7 +159,7 @@ static bool become_busy(http_server *s, http_exchange *x, bool linger) {
   pthread_mutex_lock(&s->lock);
   bool ok = x->conn->state != CONN_DOOMED;
   if (ok) {
-    set_state(x->conn, CONN_BUSY, x);
+    set_state(s, x->conn, CONN_BUSY, x);
     x->conn->linger = linger;
   }
   pthread_mutex_unlock(&s->lock);
@@ -316,7 +325,7 @@ static int listen_at(const struct addrinfo *a) {
   if (fd < 0) return -1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   bool ok = fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0 && bind(fd, a->ai_addr, a->ai_addrlen) == 0 &&
-            listen(fd, 1024) == 0;
+            listen(fd, 4096) == 0;
   if (ok) return fd;
   int reason = errno;
   close(fd);

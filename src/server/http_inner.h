@@ -33,7 +33,6 @@ typedef struct http_conn {
   conn_state state;
   bool linger;                    /* was refused with bytes on the way */
   bool hung_up;                   /* the watch has seen the end of what the client sends */
-  double since;                   /* of the last change of state */
   double deadline;                /* of a complete request, while reading */
   unsigned char address[16];      /* of the client; IPv4 as ::ffff:a.b.c.d */
   http_exchange *exchange;        /* while busy */
@@ -93,7 +92,7 @@ struct http_server {
   bool loopback;                  /* bound to a loopback address: Host is checked */
   pthread_mutex_t lock;
   pthread_cond_t work, tick;
-  http_conn *conns;
+  http_conn *conns, *conns_last;  /* the first has changed its state last */
   int n_conns;                    /* that are not doomed */
   http_exchange *jobs, **jobs_tail;
   pthread_t handlers[HTTP_HANDLER_THREADS], watch;
