@@ -190,6 +190,8 @@ IJ_API void ij_session_close(ij_session **session);
 IJ_API int64_t ij_session_pos(const ij_session *session);   /* tokens evaluated so far */
 IJ_API int64_t ij_session_n_ctx(const ij_session *session);
 IJ_API size_t ij_session_bytes(const ij_session *session);  /* memory reserved for its caches */
+IJ_API size_t ij_session_bytes_used(const ij_session *session); /* what it takes now: pages of caches that have been written, and buffers */
+IJ_API int64_t ij_session_rollback_room(const ij_session *session); /* how many tokens ij_session_rollback can take back now (or all) */
 IJ_API const int32_t *ij_session_ids(const ij_session *session); /* the ids evaluated, [pos]; valid until the next call on it */
 
 /* Evaluates n >= 1 tokens after those already there, in chunks of the model's max_batch. Afterwards the logits are those of the

@@ -87,7 +87,23 @@ void ij__state_close(ij_state **state) {
   *state = NULL;
 }
 
-void ij__state_reset(ij_state *s) { s->pos = s->high = 0; }
+size_t ij__state_used(const ij_state *s) {
+  size_t item = (size_t)ij__dtype_block_bytes(s->spec.kv_type), page = ij__os_page_size(), total = 0;
+  int64_t n = IJ_MAX(s->touched, s->high);
+  for (int i = 0; i < s->spec.n_layer; i++) {
+    const ij_layer_state *l = &s->layers[i];
+    size_t strip = (size_t)(IJ_MIN(l->cap, n) * l->spec.head_dim) * item; /* of one head: those of a long context lie pages apart */
+    if (l->cap > n) strip = ij__align_up(strip, page);
+    total += 2 * (size_t)l->spec.n_kv * strip;
+    for (int c = 0; c < IJ_STATE_N_CONV; c++) total += (size_t)(IJ_MIN(s->cap_conv, n) * l->spec.n_chan[c]) * sizeof(float);
+  }
+  return IJ_MIN(total, s->n_bytes);
+}
+
+void ij__state_reset(ij_state *s) {
+  s->touched = IJ_MAX(s->touched, s->high);
+  s->pos = s->high = 0;
+}
 
 bool ij__state_rewind(ij_state *s, int64_t pos) {
   if (pos == 0) {

@@ -46,6 +46,7 @@ typedef struct ij_state {
   ij_state_spec spec;          /* spec.layers is NULL: each layer has its own copy */
   int64_t cap_conv;
   int64_t pos, high;
+  int64_t touched;             /* positions whose pages were written before the last reset */
   ij_layer_state *layers;
   char *pages;                 /* all of the above, one reservation */
   size_t n_bytes;
@@ -53,6 +54,9 @@ typedef struct ij_state {
 
 /* Bytes a state of this spec reserves; false when the product overflows. */
 bool ij__state_bytes(const ij_state_spec *spec, size_t *n_bytes);
+
+/* Bytes of those pages that have been written. */
+size_t ij__state_used(const ij_state *s);
 
 ij_status ij__state_open(ij_state **out, const ij_state_spec *spec, ij_err *err);
 void ij__state_close(ij_state **s);

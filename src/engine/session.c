@@ -109,6 +109,16 @@ void ij_session_close(ij_session **session) {
 int64_t ij_session_pos(const ij_session *session) { return session->state->pos; }
 int64_t ij_session_n_ctx(const ij_session *session) { return session->options.n_ctx; }
 size_t ij_session_bytes(const ij_session *session) { return session->state->n_bytes; }
+size_t ij_session_bytes_used(const ij_session *session) {
+  size_t n = (size_t)session->model->config.unpadded_vocab;
+  return ij__state_used(session->state) + 4 * (4 * n + (size_t)session->state->pos);
+}
+
+int64_t ij_session_rollback_room(const ij_session *session) {
+  const ij_state *st = session->state;
+  return IJ_MIN(IJ_MAX(st->spec.max_rollback - (st->high - st->pos), (int64_t)0), st->pos);
+}
+
 const int32_t *ij_session_ids(const ij_session *session) { return session->ids; }
 const float *ij_session_logits(const ij_session *session) { return session->has_logits ? session->logits : NULL; }
 
@@ -132,9 +142,8 @@ ij_status ij_session_rollback(ij_session *session, int64_t n, ij_err *err) {
   }
   if (n == 0) return IJ_OK;
   if (!ij__state_rewind(st, st->pos - n)) {
-    int64_t room = IJ_MAX(st->spec.max_rollback - (st->high - st->pos), (int64_t)0);
     return ij__fail(err, IJ_E_RANGE, "ij_session_rollback", "%lld tokens can be taken back now, or all %lld; found %lld (max_rollback is %d)",
-                    (long long)room, (long long)st->pos, (long long)n, st->spec.max_rollback);
+                    (long long)ij_session_rollback_room(session), (long long)st->pos, (long long)n, st->spec.max_rollback);
   }
   session->has_logits = false;
   return IJ_OK;

@@ -17,7 +17,7 @@
 
 ij_worker_options ij__worker_options_default(void) {
   return (ij_worker_options){.n_parallel = 8, .max_queue = 64, .n_ctx = 0, .kv_type = IJ_KV_F32, .prefill_rows = 256,
-                             .cache_bytes = (size_t)2 << 30, .cache_dir_bytes = (size_t)8 << 30};
+                             .cache_bytes = (size_t)2 << 30, .cache_dir_bytes = (size_t)8 << 30, .turn_id = -1};
 }
 
 static ij_status check_options(ij_worker_options *o, const ij_model_info *info, ij_err *err) {
@@ -61,12 +61,24 @@ static void *run(void *arg) {
 /* ------------------------------------------------------------------------------------------------------------- open, close */
 
 static void free_worker(ij_worker *w) {
+  ij__prefix_close(&w->prefix);
   ij__free(w->running);
   ij__free(w->items);
   ij__free(w->item_jobs);
   ij__free(w->forced_logits);
   ij__free(w->mask);
   ij__free(w);
+}
+
+static ij_status open_prefix(ij_worker *w, ij_err *err) {
+  const ij_worker_options *o = &w->options;
+  w->session_options = ij_session_options_default();
+  w->session_options.n_ctx = o->n_ctx;
+  w->session_options.kv_type = o->kv_type;
+  if (o->cache_bytes == 0) return IJ_OK;
+  ij_prefix_options p = {.model = w->model, .session = w->session_options, .max_bytes = o->cache_bytes, .dir = o->cache_dir,
+                         .max_dir_bytes = o->cache_dir_bytes, .log = o->log, .log_user = o->log_user};
+  return ij__prefix_open(&w->prefix, &p, err);
 }
 
 static ij_status open_parts(ij_worker *w, ij_err *err) {
@@ -80,7 +92,9 @@ static ij_status open_parts(ij_worker *w, ij_err *err) {
   w->door.inbox_end = &w->door.inbox;
   const ij_tokenizer *tokenizer = ij_model_tokenizer(w->model);
   w->n_guide_ids = tokenizer ? IJ_MIN(ij_tokenizer_size(tokenizer), w->info.unpadded_vocab) : w->info.unpadded_vocab;
-  return IJ_OK;
+  w->turn_id = w->options.turn_id;
+  if (w->turn_id < 0 && tokenizer) w->turn_id = ij_find_special(tokenizer, "<|message_user|>");
+  return open_prefix(w, err);
 }
 
 static void destroy_door(ij_worker_door *door) {

@@ -16,12 +16,15 @@ typedef struct ij_job ij_job;
 typedef struct ij_worker_options {
   int n_parallel;              /* sessions that run at once; default 8 */
   int max_queue;               /* jobs that wait; beyond: IJ_E_BUSY */
-  int64_t n_ctx;               /* positions per session */
+  int64_t n_ctx;               /* positions per session; 0: 8192, or the model's limit if that is less */
   ij_kv_type kv_type;
   int prefill_rows;            /* rows of prompts in one step, so that running answers keep moving and a job that is cancelled stops soon */
   size_t cache_bytes;          /* bound of the prefix cache; 0: off */
   const char *cache_dir;       /* where states that are pushed out of memory go; NULL: nowhere */
   size_t cache_dir_bytes;
+  int32_t turn_id;             /* the id that begins a user's message; -1: the tokenizer's <|message_user|>, if there is one */
+  void (*log)(void *user, const char *line); /* what went wrong without being an error of a job; any thread; may be NULL */
+  void *log_user;
 } ij_worker_options;
 
 ij_worker_options ij__worker_options_default(void);
@@ -71,6 +74,8 @@ typedef struct ij_worker_stats {
   int n_running, n_waiting;
   size_t cache_bytes;
   int cache_entries;
+  size_t cache_dir_bytes;
+  int cache_files;
   int64_t cache_hits, cache_misses;
 } ij_worker_stats;
 void ij__worker_stats(ij_worker *worker, ij_worker_stats *out);

@@ -8,10 +8,19 @@
 
 #include <pthread.h>
 
+#include "server/prefix.h"
 #include "server/worker.h"
 
 #define IJ_FORCED_MAX 16      /* ids that a guide forces, evaluated by one job in one step */
 #define IJ_FORCED_ROWS 32     /* and by all jobs: each row of logits is kept, for its log-probability */
+
+/* A position of the prompt to which later prompts may come back. */
+#define IJ_MARKS_MAX 8
+typedef struct ij_mark {
+  int64_t at;
+  bool urgent;                /* somebody waits for it */
+  bool settled;               /* it can be had from the cache, or never */
+} ij_mark;
 
 struct ij_job {
   ij_job *next;
@@ -20,6 +29,8 @@ struct ij_job {
   int64_t rows;               /* ids of this turn's step; 0: none */
   int32_t pending[IJ_FORCED_MAX]; /* chosen, to be evaluated; [0] has been handed out */
   int n_pending;
+  ij_mark marks[IJ_MARKS_MAX];
+  int n_marks;
   bool over;                  /* has ended in this turn */
   double t_submit, t_start, t_prefilled;
   ij_job_usage usage;
@@ -38,6 +49,8 @@ struct ij_worker {
   ij_model *model;
   ij_worker_options options;
   ij_model_info info;
+  ij_session_options session_options;
+  int32_t turn_id;            /* begins a user's message; -1: unknown */
   pthread_t thread;
   ij_worker_door door;
   /* The thread's own. */
@@ -45,6 +58,7 @@ struct ij_worker {
   ij_job **running;           /* [n_parallel], in order of their start */
   int n_running;
   int first_share;            /* whose turn it is to get the odd row */
+  ij_prefix *prefix;          /* NULL: off */
   ij_step_item *items;        /* [n_parallel] */
   ij_job **item_jobs;         /* [n_parallel] */
   float *forced_logits;       /* [IJ_FORCED_ROWS][unpadded_vocab], from the first use on */
@@ -61,6 +75,17 @@ float *ij__worker_forced_rows(ij_worker *w);
 
 /* worker_choose.c. After a step: hands out what is known and chooses the next id. Ends the job when it is over. */
 void ij__job_advance(ij_worker *w, ij_job *job, const float *logits_all);
+
+/* worker_reuse.c. Gives the job its session, with as much of the prompt as the cache has. */
+ij_status ij__reuse_begin(ij_worker *w, ij_job *job, ij_err *err);
+/* Whether a waiting job had better wait for a prompt under way. */
+bool ij__reuse_wait(ij_worker *w, ij_job *job);
+/* How many of these rows of the prompt may go into one step, so that a mark is not passed by more than can be taken back. */
+int64_t ij__reuse_rows(const ij_worker *w, const ij_job *job, int64_t rows);
+/* Before a step with job->rows rows: keeps a copy if a mark would get out of reach. */
+void ij__reuse_step(ij_worker *w, ij_job *job);
+/* Gives the session to the cache if it is sound, or closes it. */
+void ij__reuse_end(ij_worker *w, ij_job *job, bool sound);
 
 /* Ends the job: closes its guide and session, counts, and calls `end`. The job stays in its list, marked over, until the turn is done. */
 void ij__job_end(ij_worker *w, ij_job *job, ij_job_end end, const ij_err *err);

@@ -13,11 +13,6 @@
 
 /* ------------------------------------------------------------------------------------------------------- ends of jobs */
 
-static void close_parts(ij_job *job) {
-  ij_guide_close(&job->req.guide); /* before `end`: the caller may then drop the grammars behind it */
-  ij_session_close(&job->session);
-}
-
 void ij__job_end(ij_worker *w, ij_job *job, ij_job_end end, const ij_err *err) {
   double now = ij__os_seconds();
   bool started = job->t_start > 0;
@@ -25,7 +20,8 @@ void ij__job_end(ij_worker *w, ij_job *job, ij_job_end end, const ij_err *err) {
   if (!started) job->usage.queue_s = now - job->t_submit;
   if (started && job->t_prefilled == 0) job->usage.prefill_s = now - job->t_start;
   if (job->t_prefilled > 0) job->usage.decode_s = now - job->t_prefilled;
-  close_parts(job);
+  ij_guide_close(&job->req.guide); /* before `end`: the caller may then drop the grammars behind it */
+  ij__reuse_end(w, job, end != IJ_JOB_FAILED);
   job->req.end(job->req.user, end, &job->usage, err);
   ij_worker_door *door = &w->door;
   pthread_mutex_lock(&door->lock);
@@ -74,12 +70,7 @@ static void sweep(ij_worker *w) {
 
 /* --------------------------------------------------------------------------------------------------------------- starts */
 
-static ij_status open_session(ij_worker *w, ij_job *job, ij_err *err) {
-  ij_session_options o = ij_session_options_default();
-  o.n_ctx = w->options.n_ctx;
-  o.kv_type = w->options.kv_type;
-  return ij_session_open(&job->session, w->model, &o, err);
-}
+static int64_t prompt_left(const ij_job *job) { return job->req.n_ids - ij_session_pos(job->session); }
 
 static void start(ij_worker *w, ij_job *job) {
   job->t_start = ij__os_seconds();
@@ -90,23 +81,34 @@ static void start(ij_worker *w, ij_job *job) {
   w->door.stats.n_prompt += job->usage.n_prompt;
   pthread_mutex_unlock(&w->door.lock);
   ij_err err;
-  ij_status status = open_session(w, job, &err);
+  ij_status status = ij__reuse_begin(w, job, &err);
   w->running[w->n_running++] = job;
-  if (status != IJ_OK) ij__job_end(w, job, IJ_JOB_FAILED, &err);
+  pthread_mutex_lock(&w->door.lock);
+  w->door.stats.n_cached += job->usage.n_cached;
+  w->door.stats.cache_hits += job->usage.n_cached > 0;
+  w->door.stats.cache_misses += job->usage.n_cached == 0;
+  pthread_mutex_unlock(&w->door.lock);
+  if (status != IJ_OK) {
+    ij__job_end(w, job, IJ_JOB_FAILED, &err);
+  } else if (prompt_left(job) == 0) {
+    ij__job_advance(w, job, NULL); /* all of it was in the cache */
+  }
 }
 
 static void start_waiting(ij_worker *w) {
-  while (w->waiting && w->n_running < w->options.n_parallel) {
-    ij_job *job = w->waiting;
-    w->waiting = job->next;
-    if (!w->waiting) w->waiting_end = &w->waiting;
+  for (ij_job **at = &w->waiting; *at && w->n_running < w->options.n_parallel;) {
+    ij_job *job = *at;
+    if (ij__reuse_wait(w, job)) { /* those behind it may go first */
+      at = &job->next;
+      continue;
+    }
+    *at = job->next;
+    if (!*at) w->waiting_end = at;
     start(w, job);
   }
 }
 
 /* ----------------------------------------------------------------------------------------------------------------- rows */
-
-static int64_t prompt_left(const ij_job *job) { return job->req.n_ids - ij_session_pos(job->session); }
 
 /* Hands out the rows of this step. */
 static void share_rows(ij_worker *w) {
@@ -123,8 +125,9 @@ static void share_rows(ij_worker *w) {
     n_hungry = 0;
     for (int i = 0; i < w->n_running; i++) {
       ij_job *job = w->running[(w->first_share + i) % w->n_running];
-      int64_t want = job->over ? 0 : prompt_left(job) - job->rows;
-      if (want <= 0 || prompt_left(job) <= 0) continue;
+      if (job->over || prompt_left(job) <= 0) continue;
+      int64_t want = ij__reuse_rows(w, job, prompt_left(job)) - job->rows;
+      if (want <= 0) continue;
       int64_t got = IJ_MIN(IJ_MIN(share, want), left);
       job->rows += got;
       left -= got;
@@ -148,6 +151,7 @@ static int fill_items(ij_worker *w, bool *has_prompt) {
     ij_job *job = w->running[i];
     if (job->over || job->rows == 0) continue;
     bool prompt = prompt_left(job) > 0;
+    ij__reuse_step(w, job);
     *has_prompt |= prompt;
     ij_step_item *item = &w->items[n];
     *item = (ij_step_item){.session = job->session, .ids = prompt ? job->req.ids + ij_session_pos(job->session) : job->pending, .n = job->rows};
@@ -170,7 +174,12 @@ static void fail_item(ij_worker *w, int i, ij_err *first, bool *is_first) {
 }
 
 static void count_time(ij_worker *w, bool has_prompt, double seconds) {
+  ij_prefix_stats cache = w->prefix ? ij__prefix_get_stats(w->prefix) : (ij_prefix_stats){0};
   pthread_mutex_lock(&w->door.lock);
+  w->door.stats.cache_bytes = cache.bytes;
+  w->door.stats.cache_entries = cache.n_entries;
+  w->door.stats.cache_dir_bytes = cache.dir_bytes;
+  w->door.stats.cache_files = cache.n_files;
   *(has_prompt ? &w->door.stats.prefill_s : &w->door.stats.decode_s) += seconds;
   pthread_mutex_unlock(&w->door.lock);
 }

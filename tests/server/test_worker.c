@@ -21,7 +21,7 @@ static kit_job *random_job(uint64_t *seed) {
 }
 
 static void answers_do_not_depend_on_company(void) {
-  enum { N = 60 };
+  enum { N = 30 };
   kit_job *jobs[N];
   ij_worker_options o = kit_options();
   uint64_t seed = 1;

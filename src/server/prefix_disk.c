@@ -1,0 +1,360 @@
+/* prefix_disk.c: see prefix_disk.h.
+ *
+ * What a state is of: a fingerprint of the logits that this model gives for a few fixed ids. It differs between checkpoints of one
+ * architecture, between quantizations, and between versions of the program whose arithmetic is not the same; so a state from the folder
+ * continues with the bits that evaluating its ids here and now would give. Files are not synced: one that a crash cuts short has a wrong
+ * checksum. Conversations are private, so files are for their owner only.
+ */
+#include "server/prefix_disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/map.h"
+#include "core/os.h"
+#include "core/status.h"
+#include "core/str.h"
+
+#define SUFFIX ".ijprefix"
+#define PART ".ijprefix-part"
+#define MAGIC 0x58464552504a4949u /* "IIJPREFX" */
+#define VERSION 1u
+#define GAIN 32        /* ids that a file must save more than memory does: reading costs too */
+#define MAX_FILES 4096
+#define N_PROBE 16
+
+/* All fields are 8 bytes, little endian as all supported machines are. */
+typedef struct head {
+  uint64_t magic, version, identity, kv_type, media_hash, n_ids, reach, has_logits;
+} head;
+
+typedef struct file_entry {
+  char name[64];
+  head h;
+  int32_t *ids;          /* [h.n_ids]; NULL: of another model, only counted */
+  size_t bytes;
+  uint64_t used;         /* a clock of uses, which begins in the order of the files' times */
+} file_entry;
+
+struct ij_prefix_disk {
+  ij_prefix_options options;
+  uint64_t identity;
+  file_entry *files;     /* [MAX_FILES] */
+  int n;
+  size_t bytes;
+  uint64_t clock;
+};
+
+static void say(const ij_prefix_disk *d, const char *fmt, ...) IJ_PRINTF(2, 3);
+static void say(const ij_prefix_disk *d, const char *fmt, ...) {
+  char line[512];
+  va_list args;
+  if (!d->options.log) return;
+  va_start(args, fmt);
+  vsnprintf(line, sizeof line, fmt, args);
+  va_end(args);
+  d->options.log(d->options.log_user, line);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ the list */
+
+static void forget(ij_prefix_disk *d, int i) {
+  d->bytes -= d->files[i].bytes;
+  ij__free(d->files[i].ids);
+  d->files[i] = d->files[--d->n];
+}
+
+static void remove_name(const ij_prefix_disk *d, const char *name) {
+  char *path = ij__os_join(d->options.dir, name);
+  if (path) unlink(path);
+  ij__free(path);
+}
+
+static void remove_file(ij_prefix_disk *d, int i) {
+  remove_name(d, d->files[i].name);
+  forget(d, i);
+}
+
+/* Makes room for n_bytes and one more file. */
+static void make_room(ij_prefix_disk *d, size_t n_bytes) {
+  while (d->n > 0 && (d->n == MAX_FILES || d->bytes + n_bytes > d->options.max_dir_bytes)) {
+    int oldest = 0;
+    for (int i = 1; i < d->n; i++) {
+      if (d->files[i].used < d->files[oldest].used) oldest = i;
+    }
+    remove_file(d, oldest);
+  }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the head */
+
+static uint64_t head_sum(const head *h, const int32_t *ids) {
+  return ij__hash_bytes(ids, (size_t)h->n_ids * sizeof *ids, ij__hash_bytes(h, sizeof *h, 0));
+}
+
+/* Reads the head of an open file of n_bytes. False: damaged, or no memory (*no_memory). *ids stays NULL for files of others. */
+static bool read_head(const ij_prefix_disk *d, FILE *f, size_t n_bytes, head *h, int32_t **ids, bool *no_memory) {
+  uint64_t sum;
+  *ids = NULL;
+  *no_memory = false;
+  if (fread(h, sizeof *h, 1, f) != 1 || h->magic != MAGIC) return false;
+  if (h->version != VERSION) return true; /* of another version of the program: not ours to judge */
+  if (h->n_ids < 1 || h->n_ids > n_bytes / sizeof **ids || h->reach > h->n_ids || h->has_logits > 1) return false;
+  *ids = ij__alloc_array((size_t)h->n_ids, sizeof **ids);
+  if (!*ids) {
+    *no_memory = true;
+    return false;
+  }
+  bool good = fread(*ids, sizeof **ids, (size_t)h->n_ids, f) == h->n_ids && fread(&sum, sizeof sum, 1, f) == 1 && sum == head_sum(h, *ids);
+  bool ours = good && h->identity == d->identity && h->kv_type == (uint64_t)d->options.session.kv_type && h->n_ids <= (uint64_t)d->options.session.n_ctx;
+  if (!ours) {
+    ij__free(*ids);
+    *ids = NULL;
+  }
+  return good;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- opening */
+
+static ij_status probe(ij_prefix_disk *d, ij_err *err) {
+  ij_session *s = NULL;
+  ij_model_info info;
+  int32_t ids[N_PROBE];
+  ij_model_get_info(d->options.model, &info);
+  for (int i = 0; i < N_PROBE; i++) ids[i] = (int32_t)((uint32_t)(i + 1) * 2654435761u % (uint32_t)info.unpadded_vocab);
+  ij_session_options o = d->options.session;
+  int64_t n = o.n_ctx = IJ_MIN(o.n_ctx, (int64_t)N_PROBE);
+  ij_status status = ij_session_open(&s, d->options.model, &o, err);
+  if (status == IJ_OK) status = ij_session_eval(s, ids, n, err);
+  if (status == IJ_OK) d->identity = ij__hash_bytes(ij_session_logits(s), (size_t)info.unpadded_vocab * sizeof(float), (uint64_t)info.n_params);
+  ij_session_close(&s);
+  return status;
+}
+
+static int by_used(const void *a, const void *b) {
+  const file_entry *x = a, *y = b;
+  return (x->used > y->used) - (x->used < y->used);
+}
+
+static bool list_one(ij_prefix_disk *d, const char *name) {
+  struct stat st;
+  file_entry e = {.used = 0};
+  bool no_memory = false, good = false;
+  char *path = ij__os_join(d->options.dir, name);
+  FILE *f = path ? fopen(path, "rb") : NULL;
+  if (f && strlen(name) < sizeof e.name && fstat(fileno(f), &st) == 0) {
+    snprintf(e.name, sizeof e.name, "%s", name);
+    e.bytes = (size_t)st.st_size;
+    e.used = (uint64_t)st.st_mtime;
+    good = read_head(d, f, e.bytes, &e.h, &e.ids, &no_memory);
+  }
+  if (f) fclose(f);
+  if (good) {
+    d->files[d->n++] = e;
+    d->bytes += e.bytes;
+  } else if (f && !no_memory) {
+    say(d, "prefix cache: %s is damaged and is removed", path);
+    unlink(path);
+  }
+  ij__free(path);
+  return !no_memory;
+}
+
+static ij_status list_files(ij_prefix_disk *d, ij_err *err) {
+  char **names = NULL;
+  int n = 0;
+  ij_status status = ij__os_list_dir(d->options.dir, PART, &names, &n, err);
+  for (int i = 0; status == IJ_OK && i < n; i++) remove_name(d, names[i]); /* of a process that ended while writing */
+  if (status == IJ_OK) ij__os_free_names(names, n);
+  if (status == IJ_OK) status = ij__os_list_dir(d->options.dir, SUFFIX, &names, &n, err);
+  if (status != IJ_OK) return status;
+  bool memory = true;
+  for (int i = 0; i < n && memory && d->n < MAX_FILES; i++) memory = list_one(d, names[i]);
+  ij__os_free_names(names, n);
+  if (!memory) return ij__fail_nomem(err, d->options.dir, 0);
+  if (d->n > 0) qsort(d->files, (size_t)d->n, sizeof *d->files, by_used);
+  for (int i = 0; i < d->n; i++) d->files[i].used = ++d->clock;
+  make_room(d, 0);
+  return IJ_OK;
+}
+
+ij_status ij__prefix_disk_open(ij_prefix_disk **out, const ij_prefix_options *options, ij_err *err) {
+  *out = NULL;
+  if (mkdir(options->dir, 0700) != 0 && errno != EEXIST) return ij__fail_errno(err, errno, options->dir, "cannot make the folder of the prefix cache");
+  ij_prefix_disk *d = ij__alloc_zero(1, sizeof *d);
+  if (!d) return ij__fail_nomem(err, "the prefix cache", sizeof *d);
+  d->options = *options;
+  d->options.dir = ij__strdup(options->dir);
+  d->files = ij__alloc_zero(MAX_FILES, sizeof *d->files);
+  ij_status status = d->options.dir && d->files ? IJ_OK : ij__fail_nomem(err, "the prefix cache", MAX_FILES * sizeof *d->files);
+  if (status == IJ_OK) status = probe(d, err);
+  if (status == IJ_OK) status = list_files(d, err);
+  if (status != IJ_OK) {
+    ij__prefix_disk_close(&d);
+    return status;
+  }
+  *out = d;
+  return IJ_OK;
+}
+
+void ij__prefix_disk_close(ij_prefix_disk **disk) {
+  if (!*disk) return;
+  ij_prefix_disk *d = *disk;
+  while (d->n > 0) forget(d, d->n - 1);
+  ij__free(d->files);
+  ij__free((char *)(uintptr_t)d->options.dir);
+  ij__free(d);
+  *disk = NULL;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- saving */
+
+static bool write_some(void *user, const void *bytes, size_t n) { return fwrite(bytes, 1, n, user) == n; }
+static bool read_some(void *user, void *bytes, size_t n) { return fread(bytes, 1, n, user) == n; }
+
+/* Writes the whole file; its size, or 0. */
+static size_t write_file(const char *path, const head *h, const ij_session *s, ij_err *err) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
+  if (!f) {
+    ij__fail_errno(err, errno, path, "cannot create it");
+    if (fd >= 0) close(fd);
+    return 0;
+  }
+  const int32_t *ids = ij_session_ids(s);
+  uint64_t sum = head_sum(h, ids);
+  bool good = write_some(f, h, sizeof *h) && write_some(f, ids, (size_t)h->n_ids * sizeof *ids) && write_some(f, &sum, sizeof sum);
+  good = good && ij_session_save(s, write_some, f, err) == IJ_OK;
+  long size = good ? ftell(f) : -1;
+  int code = errno;
+  good = fclose(f) == 0 && good && size > 0;
+  if (!good) ij__fail_errno(err, code, path, "cannot write it");
+  return good ? (size_t)size : 0;
+}
+
+/* Writes beside the final name, then renames. */
+static size_t save_as(const ij_prefix_disk *d, const char *name, const head *h, const ij_session *s) {
+  ij_err err = {0};
+  char part_name[sizeof d->files->name + sizeof PART];
+  snprintf(part_name, sizeof part_name, "%s" PART, name);
+  char *part = ij__os_join(d->options.dir, part_name), *path = ij__os_join(d->options.dir, name);
+  size_t size = part && path ? write_file(part, h, s, &err) : 0;
+  if (size && rename(part, path) != 0) {
+    ij__fail_errno(&err, errno, path, "cannot rename it");
+    size = 0;
+  }
+  if (!size) {
+    if (part) unlink(part);
+    say(d, "prefix cache: a state of %llu tokens is not kept: %s: %s", (unsigned long long)h->n_ids, err.where, err.message);
+  }
+  ij__free(part);
+  ij__free(path);
+  return size;
+}
+
+void ij__prefix_disk_save(ij_prefix_disk *d, const ij_session *s, uint64_t media_hash) {
+  int64_t pos = ij_session_pos(s);
+  size_t estimate = ij_session_bytes_used(s);
+  if (pos < IJ_PREFIX_MIN || estimate > d->options.max_dir_bytes) return;
+  file_entry e = {.h = {.magic = MAGIC, .version = VERSION, .identity = d->identity, .kv_type = (uint64_t)d->options.session.kv_type,
+                        .media_hash = media_hash, .n_ids = (uint64_t)pos, .reach = (uint64_t)(pos - ij_session_rollback_room(s)),
+                        .has_logits = ij_session_logits(s) != NULL}};
+  snprintf(e.name, sizeof e.name, "%016llx" SUFFIX, (unsigned long long)head_sum(&e.h, ij_session_ids(s)));
+  for (int i = 0; i < d->n; i++) {
+    if (strcmp(d->files[i].name, e.name) != 0) continue;
+    d->files[i].used = ++d->clock; /* it is there */
+    return;
+  }
+  e.ids = ij__alloc_array((size_t)pos, sizeof *e.ids);
+  if (!e.ids) return;
+  memcpy(e.ids, ij_session_ids(s), (size_t)pos * sizeof *e.ids);
+  make_room(d, estimate);
+  e.bytes = save_as(d, e.name, &e.h, s);
+  if (!e.bytes) {
+    ij__free(e.ids);
+    return;
+  }
+  e.used = ++d->clock;
+  d->files[d->n++] = e;
+  d->bytes += e.bytes;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- loading */
+
+static int64_t saves(const file_entry *e, const ij_prefix_query *q) {
+  int64_t n = 0, n_max = IJ_MIN((int64_t)e->h.n_ids, q->n_ids);
+  if (!e->ids || e->h.media_hash != q->media_hash) return 0;
+  while (n < n_max && e->ids[n] == q->ids[n]) n++;
+  if (n == q->n_ids && !(e->h.n_ids == (uint64_t)n && e->h.has_logits)) n--;
+  return n == (int64_t)e->h.n_ids || n >= (int64_t)e->h.reach ? n : 0;
+}
+
+/* IJ_OK, or why the file cannot be used. */
+static ij_status restore(const ij_prefix_disk *d, const file_entry *e, ij_session *s, ij_err *err) {
+  char *path = ij__os_join(d->options.dir, e->name);
+  if (!path) return ij__fail_nomem(err, e->name, 0);
+  FILE *f = fopen(path, "rb");
+  if (!f) {
+    ij_status status = ij__fail_errno(err, errno, path, "cannot open it");
+    ij__free(path);
+    return status;
+  }
+  head h;
+  int32_t *ids = NULL;
+  bool no_memory;
+  ij_status status = IJ_OK;
+  if (!read_head(d, f, e->bytes, &h, &ids, &no_memory) || memcmp(&h, &e->h, sizeof h) != 0) {
+    status = no_memory ? ij__fail_nomem(err, path, 0) : ij__fail(err, IJ_E_FORMAT, path, "its head is damaged, or has changed");
+  }
+  if (status == IJ_OK) status = ij_session_restore(s, read_some, f, err);
+  if (status == IJ_OK && (ij_session_pos(s) != (int64_t)e->h.n_ids || memcmp(ij_session_ids(s), e->ids, (size_t)e->h.n_ids * sizeof *ids) != 0)) {
+    status = ij__fail(err, IJ_E_FORMAT, path, "it does not hold the tokens that its head names");
+  }
+  utimensat(AT_FDCWD, path, NULL, 0); /* so that the next process knows what was used */
+  fclose(f);
+  ij__free(ids);
+  ij__free(path);
+  return status;
+}
+
+int64_t ij__prefix_disk_load(ij_prefix_disk *d, const ij_prefix_query *q, int64_t n_have, ij_session **out) {
+  int best = -1;
+  int64_t n_best = n_have + GAIN - 1;
+  *out = NULL;
+  for (int i = 0; i < d->n; i++) {
+    int64_t n = saves(&d->files[i], q);
+    if (n <= n_best) continue;
+    best = i;
+    n_best = n;
+  }
+  if (best < 0) return 0;
+  ij_session *s = NULL;
+  ij_err err = {0};
+  ij_status status = ij_session_open(&s, d->options.model, &d->options.session, &err);
+  if (status != IJ_OK) return 0;
+  status = restore(d, &d->files[best], s, &err);
+  if (status == IJ_OK) status = ij_session_rollback(s, ij_session_pos(s) - n_best, &err);
+  if (status == IJ_OK) {
+    d->files[best].used = ++d->clock;
+    *out = s;
+    return n_best;
+  }
+  ij_session_close(&s);
+  if (status != IJ_E_NOMEM) {
+    say(d, "prefix cache: %s cannot be used and is removed: %s", d->files[best].name, err.message);
+    remove_file(d, best);
+  }
+  return 0;
+}
+
+void ij__prefix_disk_stats(const ij_prefix_disk *d, size_t *n_bytes, int *n_files) {
+  *n_bytes = d->bytes;
+  *n_files = d->n;
+}
