@@ -59,6 +59,8 @@ int say_bad_input(const ij_err *err);     /* an error while opening an input: fi
 void interrupt_install(void);             /* first Ctrl-C: interrupted() turns true; second: the process dies */
 bool interrupted(void);
 const volatile bool *interrupted_flag(void); /* the same, for who looks by itself */
+bool interrupted_for_good(void);          /* by a hangup or a request to terminate, which a conversation obeys too */
+void interrupt_forget(void);              /* the next Ctrl-C is the first again */
 /* A folder and its files, removed if the second Ctrl-C comes: path must stay valid; NULL clears. */
 void interrupt_remove_on_kill(const char *const *files, int n_files, const char *folder);
 
@@ -90,8 +92,14 @@ int check_fit(const cli_args *args, const ij_model *model, const int32_t *ids, i
 /* Evaluates in pieces, so that the bar moves and Ctrl-C works. */
 int eval_chunked(ij_session *session, const int32_t *ids, int64_t n, const char *what);
 
+/* ---- sampling (sampling.c) */
+ij_sample_options sample_options(const cli_args *args);
+int check_sampling(const cli_args *args);                      /* options that contradict each other */
+int check_bias(const cli_args *args, const ij_model *model);   /* ids of --logit-bias that the model lacks */
+
 /* ---- the commands, one file each */
 int cmd_run(const cli_args *args);
+int cmd_chat(const cli_args *args);
 int cmd_logits(const cli_args *args);
 int cmd_tokenize(const cli_args *args);
 int cmd_detokenize(const cli_args *args);

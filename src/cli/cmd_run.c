@@ -3,7 +3,6 @@
  * Text appears as whole characters as soon as they are known. The first Ctrl-C ends after the current token: what was there is
  * printed, with a line end, and the exit code says so.
  */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,37 +34,12 @@ typedef struct run {
 
 /* ----------------------------------------------------------------------------------------------------------- options */
 
-static bool any_sampling(const cli_args *a) {
-  return a->v[OPT_TOP_K].set || a->v[OPT_TOP_P].set || a->v[OPT_MIN_P].set || a->v[OPT_SEED].set;
-}
-
-static ij_sample_options sampling(const cli_args *a) {
-  ij_sample_options o = ij_sample_options_default();
-  o.temperature = a->v[OPT_TEMP].set ? (float)a->v[OPT_TEMP].real : any_sampling(a) ? 1.0f : 0.0f;
-  o.top_k = (int)a->v[OPT_TOP_K].i;
-  o.top_p = (float)a->v[OPT_TOP_P].real;
-  o.min_p = (float)a->v[OPT_MIN_P].real;
-  o.repetition_penalty = (float)a->v[OPT_REPETITION_PENALTY].real;
-  o.presence_penalty = (float)a->v[OPT_PRESENCE_PENALTY].real;
-  o.frequency_penalty = (float)a->v[OPT_FREQUENCY_PENALTY].real;
-  o.penalty_window = a->v[OPT_PENALTY_WINDOW].i;
-  o.seed = (uint64_t)a->v[OPT_SEED].i;
-  o.logit_bias = a->v[OPT_LOGIT_BIAS].bias;
-  o.n_logit_bias = (int)a->v[OPT_LOGIT_BIAS].n;
-  return o;
-}
-
 static int check_options(const cli_args *a) {
   int rc = check_prompt_options(a);
   if (rc != CLI_EXIT_OK) return rc;
   if (a->v[OPT_LOGPROBS].set && !a->v[OPT_JSON].set) return say_misuse(a, "--logprobs needs --json, which has a place for them");
   if (a->v[OPT_IDS_OUT].set && a->v[OPT_JSON].set) return say_misuse(a, "--json always holds the ids: leave out --ids-out");
-  if (a->v[OPT_TEMP].set && !(a->v[OPT_TEMP].real > 0) && any_sampling(a)) {
-    return say_misuse(a, "--temp 0 is greedy, where --top-k, --top-p, --min-p and --seed mean nothing: leave them out");
-  }
-  bool penalties = a->v[OPT_REPETITION_PENALTY].set || a->v[OPT_PRESENCE_PENALTY].set || a->v[OPT_FREQUENCY_PENALTY].set;
-  if (a->v[OPT_PENALTY_WINDOW].set && !penalties) return say_misuse(a, "--penalty-window needs one of the penalties");
-  return CLI_EXIT_OK;
+  return check_sampling(a);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ output */
@@ -232,7 +206,7 @@ static bool one_token(run *r, const ij_sample_options *o, ij_status *s, ij_err *
 }
 
 static int generate(run *r) {
-  ij_sample_options o = sampling(r->args);
+  ij_sample_options o = sample_options(r->args);
   ij_err err = {0};
   ij_status s = IJ_OK;
   while (one_token(r, &o, &s, &err)) continue;
@@ -258,10 +232,8 @@ static int open_run_session(run *r) {
   if (!a->v[OPT_CTX].set) n_ctx = IJ_MIN(n_ctx, info.max_context);
   int rc = check_fit(a, r->model, r->prompt, n_prompt, n_ctx);
   if (rc != CLI_EXIT_OK) return rc;
-  for (size_t i = 0; i < a->v[OPT_LOGIT_BIAS].n; i++) { /* before the prompt is read, which may take long */
-    int id = a->v[OPT_LOGIT_BIAS].bias[i].id;
-    if (id >= info.unpadded_vocab) return say_misuse(a, "--logit-bias: the model has ids 0 to %d, found %d", info.unpadded_vocab - 1, id);
-  }
+  rc = check_bias(a, r->model); /* before the prompt is read, which may take long */
+  if (rc != CLI_EXIT_OK) return rc;
   ij_session_options o = ij_session_options_default();
   o.n_ctx = n_ctx;
   o.kv_type = kv_type(a);

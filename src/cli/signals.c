@@ -9,7 +9,7 @@
 
 #include "cli/cli.h"
 
-static volatile sig_atomic_t n_interrupts;
+static volatile sig_atomic_t n_interrupts, n_endings;
 static volatile bool flag;
 
 /* What the second interrupt removes; written before the handler can need it, cleared before the strings go. */
@@ -19,6 +19,7 @@ static const char *volatile doomed_folder;
 
 static void on_interrupt(int number) {
   flag = true;
+  if (number != SIGINT) n_endings = 1;
   if (n_interrupts++ == 0) return;
   /* unlink, rmdir, signal and raise are async-signal-safe. */
   for (int i = 0; i < n_doomed_files; i++) unlink(doomed_files[i]);
@@ -42,6 +43,14 @@ void interrupt_install(void) {
 
 bool interrupted(void) { return n_interrupts > 0; }
 const volatile bool *interrupted_flag(void) { return &flag; }
+
+bool interrupted_for_good(void) { return n_endings > 0; }
+
+void interrupt_forget(void) {
+  if (n_endings) return;
+  n_interrupts = 0;
+  flag = false;
+}
 
 void interrupt_remove_on_kill(const char *const *files, int n_files, const char *folder) {
   n_doomed_files = 0;

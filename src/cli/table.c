@@ -6,7 +6,8 @@
 #include "core/cpu.h"
 
 #define BIT(c) (1u << CMD_##c)
-#define MODEL_COMMANDS (BIT(RUN) | BIT(LOGITS) | BIT(INFO) | BIT(BENCH) | BIT(SERVE))
+#define GENERATING (BIT(RUN) | BIT(CHAT))
+#define MODEL_COMMANDS (GENERATING | BIT(LOGITS) | BIT(INFO) | BIT(BENCH) | BIT(SERVE))
 #define ALL_COMMANDS ((1u << CLI_N_COMMANDS) - 1)
 
 #define NO_LIMIT 9223372036854775807.0
@@ -25,18 +26,20 @@ const cli_option cli_options[] = {
      .default_note = "the built-in demo model", .help = "checkpoint: a folder, a .safetensors file, or a .gguf file (any part of a split one)"},
     {.id = OPT_MODEL, .commands = BIT(TOKENIZE) | BIT(DETOKENIZE), .letter = 'm', .name = "model", .type = CLI_PATH, .arg = "PATH",
      .group = "Model", .default_note = "the built-in demo model", .help = "use the tokenizer that lies with this checkpoint"},
-    {.id = OPT_TOKENIZER, .commands = BIT(RUN) | BIT(LOGITS) | BIT(TOKENIZE) | BIT(DETOKENIZE), .name = "tokenizer", .type = CLI_PATH,
+    {.id = OPT_TOKENIZER, .commands = GENERATING | BIT(LOGITS) | BIT(TOKENIZE) | BIT(DETOKENIZE), .name = "tokenizer", .type = CLI_PATH,
      .arg = "PATH", .group = "Model", .help = "tokenizer.json, a tiktoken rank file, a .gguf file, or a folder that holds one",
      .default_note = "the one that lies with the checkpoint"},
     {.id = OPT_THREADS, .commands = MODEL_COMMANDS, .name = "threads", .type = CLI_INT, .arg = "N", .min = 1, .max = 1024,
      .default_note = "one per processor", .group = "Model", .help = "threads to compute with; the result does not depend on it"},
     {.id = OPT_CTX, .commands = BIT(RUN) | BIT(LOGITS) | BIT(BENCH), .name = "ctx", .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX,
      .default_note = "what the run needs", .group = "Model", .help = "positions to reserve memory for"},
+    {.id = OPT_CTX, .commands = BIT(CHAT), .name = "ctx", .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX, .value = "8192",
+     .default_note = "8192, or what the model allows if that is less", .group = "Model", .help = "tokens that the conversation may reach"},
     {.id = OPT_CTX, .commands = BIT(INFO), .name = "ctx", .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX, .value = "8192",
      .default_note = "8192, or what the model allows if that is less", .group = "Model", .help = "positions to compute the memory for"},
     {.id = OPT_CTX, .commands = BIT(SERVE), .name = "ctx", .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX, .group = "Work",
      .default_note = "8192, or what the model allows if that is less", .help = "tokens that a prompt and its answer may have together"},
-    {.id = OPT_KV, .commands = BIT(RUN) | BIT(LOGITS) | BIT(BENCH) | BIT(SERVE), .name = "kv", .type = CLI_WORD, .arg = "TYPE", .words = kv_words,
+    {.id = OPT_KV, .commands = GENERATING | BIT(LOGITS) | BIT(BENCH) | BIT(SERVE), .name = "kv", .type = CLI_WORD, .arg = "TYPE", .words = kv_words,
      .value = "f32", .group = "Model",
      .help = "how keys and values are kept: f32 is exact; bf16 and f16 take half the memory and round, which can change the answer"},
     {.id = OPT_CPU_MASK, .commands = MODEL_COMMANDS, .name = "cpu-mask", .type = CLI_WORD, .arg = "LEVEL", .words = level_words,
@@ -54,30 +57,44 @@ const cli_option cli_options[] = {
     {.id = OPT_NO_SPECIAL, .commands = BIT(TOKENIZE), .name = "no-special", .type = CLI_FLAG, .group = "Prompt",
      .help = "treat spelled special tokens as ordinary text (this is the default)"},
 
+    {.id = OPT_SYSTEM, .commands = BIT(CHAT), .name = "system", .type = CLI_TEXT, .arg = "TEXT", .group = "Prompt",
+     .help = "what the model is told before the conversation"},
+    {.id = OPT_EFFORT, .commands = BIT(CHAT), .name = "effort", .type = CLI_TEXT, .arg = "E", .group = "Prompt", .default_note = "high",
+     .help = "how much to think: none, minimal, low, medium, high, xhigh, max, or a number from 0 to 0.99"},
+    {.id = OPT_LOAD, .commands = BIT(CHAT), .name = "load", .type = CLI_PATH, .arg = "FILE", .group = "Prompt",
+     .help = "begin with the messages of FILE: JSON in the form of OpenAI's chat completions, as /save writes it"},
+    {.id = OPT_TOOLS, .commands = BIT(CHAT), .name = "tools", .type = CLI_PATH, .arg = "FILE", .group = "Prompt",
+     .help = "tools that the model may call: a JSON array in the form of OpenAI's chat completions; calls are printed, not made"},
+    {.id = OPT_SCHEMA, .commands = BIT(CHAT), .name = "schema", .type = CLI_PATH, .arg = "FILE", .group = "Generation",
+     .help = "keep every answer inside the JSON Schema in FILE"},
+
+    {.id = OPT_N, .commands = BIT(CHAT), .letter = 'n', .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX,
+     .default_note = "until the model ends it or --ctx is reached", .group = "Generation",
+     .help = "tokens of an answer at most, thinking included"},
     {.id = OPT_N, .commands = BIT(RUN), .letter = 'n', .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX, .value = "128",
      .group = "Generation", .help = "tokens to generate at most"},
     {.id = OPT_IGNORE_EOS, .commands = BIT(RUN), .name = "ignore-eos", .type = CLI_FLAG, .group = "Generation",
      .help = "go on after the end token instead of stopping"},
 
-    {.id = OPT_TEMP, .commands = BIT(RUN), .name = "temp", .type = CLI_REAL, .arg = "T", .min = 0, .max = 100, .group = "Sampling",
+    {.id = OPT_TEMP, .commands = GENERATING, .name = "temp", .type = CLI_REAL, .arg = "T", .min = 0, .max = 100, .group = "Sampling",
      .default_note = "0 (greedy); 1 when another sampling option is given", .help = "temperature"},
-    {.id = OPT_TOP_K, .commands = BIT(RUN), .name = "top-k", .type = CLI_INT, .arg = "K", .min = 0, .max = 2147483647, .value = "0",
+    {.id = OPT_TOP_K, .commands = GENERATING, .name = "top-k", .type = CLI_INT, .arg = "K", .min = 0, .max = 2147483647, .value = "0",
      .group = "Sampling", .help = "draw from the K most likely tokens; 0: off"},
-    {.id = OPT_TOP_P, .commands = BIT(RUN), .name = "top-p", .type = CLI_REAL, .arg = "P", .min = 0, .max = 1, .value = "1",
+    {.id = OPT_TOP_P, .commands = GENERATING, .name = "top-p", .type = CLI_REAL, .arg = "P", .min = 0, .max = 1, .value = "1",
      .group = "Sampling", .help = "draw from the smallest set with at least this probability; 1: off"},
-    {.id = OPT_MIN_P, .commands = BIT(RUN), .name = "min-p", .type = CLI_REAL, .arg = "P", .min = 0, .max = 1, .value = "0",
+    {.id = OPT_MIN_P, .commands = GENERATING, .name = "min-p", .type = CLI_REAL, .arg = "P", .min = 0, .max = 1, .value = "0",
      .group = "Sampling", .help = "draw from tokens at least this fraction as likely as the best; 0: off"},
-    {.id = OPT_SEED, .commands = BIT(RUN), .name = "seed", .type = CLI_INT, .arg = "N", .min = 0, .max = NO_LIMIT, .value = "0",
+    {.id = OPT_SEED, .commands = GENERATING, .name = "seed", .type = CLI_INT, .arg = "N", .min = 0, .max = NO_LIMIT, .value = "0",
      .group = "Sampling", .help = "the draws depend on the seed and the position only"},
-    {.id = OPT_REPETITION_PENALTY, .commands = BIT(RUN), .name = "repetition-penalty", .type = CLI_REAL, .arg = "X", .min = 0.01,
+    {.id = OPT_REPETITION_PENALTY, .commands = GENERATING, .name = "repetition-penalty", .type = CLI_REAL, .arg = "X", .min = 0.01,
      .max = 100, .value = "1", .group = "Sampling", .help = "divide positive and multiply negative logits of tokens seen; 1: off"},
-    {.id = OPT_PRESENCE_PENALTY, .commands = BIT(RUN), .name = "presence-penalty", .type = CLI_REAL, .arg = "X", .min = -100, .max = 100,
+    {.id = OPT_PRESENCE_PENALTY, .commands = GENERATING, .name = "presence-penalty", .type = CLI_REAL, .arg = "X", .min = -100, .max = 100,
      .value = "0", .group = "Sampling", .help = "subtract from the logit of each token seen"},
-    {.id = OPT_FREQUENCY_PENALTY, .commands = BIT(RUN), .name = "frequency-penalty", .type = CLI_REAL, .arg = "X", .min = -100,
+    {.id = OPT_FREQUENCY_PENALTY, .commands = GENERATING, .name = "frequency-penalty", .type = CLI_REAL, .arg = "X", .min = -100,
      .max = 100, .value = "0", .group = "Sampling", .help = "subtract from the logit of a token for each time it was seen"},
-    {.id = OPT_PENALTY_WINDOW, .commands = BIT(RUN), .name = "penalty-window", .type = CLI_INT, .arg = "N", .min = -1, .max = NO_LIMIT,
+    {.id = OPT_PENALTY_WINDOW, .commands = GENERATING, .name = "penalty-window", .type = CLI_INT, .arg = "N", .min = -1, .max = NO_LIMIT,
      .value = "-1", .group = "Sampling", .help = "how many of the last tokens the penalties look at; -1: all"},
-    {.id = OPT_LOGIT_BIAS, .commands = BIT(RUN), .name = "logit-bias", .type = CLI_BIAS, .arg = "ID:BIAS", .repeatable = true,
+    {.id = OPT_LOGIT_BIAS, .commands = GENERATING, .name = "logit-bias", .type = CLI_BIAS, .arg = "ID:BIAS", .repeatable = true,
      .group = "Sampling", .help = "add BIAS to the logit of token ID, -inf forbids it; may be repeated"},
 
     {.id = OPT_OUT, .commands = BIT(LOGITS), .name = "out", .type = CLI_PATH, .arg = "FILE", .group = "Output",
@@ -97,7 +114,9 @@ const cli_option cli_options[] = {
      .help = "print token ids instead of text; so it is without a tokenizer"},
     {.id = OPT_LOGPROBS, .commands = BIT(RUN), .name = "logprobs", .type = CLI_INT, .arg = "N", .min = 0, .max = IJ_MAX_TOP,
      .group = "Output", .help = "with --json: log-probability of each token, and of the N most likely ones in its place"},
-    {.id = OPT_JSON, .commands = BIT(RUN) | BIT(TOKENIZE) | BIT(INFO) | BIT(BENCH), .name = "json", .type = CLI_FLAG, .group = "Output",
+    {.id = OPT_SHOW_THINKING, .commands = BIT(CHAT), .name = "show-thinking", .type = CLI_FLAG, .group = "Output",
+     .help = "print the reasoning on standard error, also when that is no terminal"},
+    {.id = OPT_JSON, .commands = GENERATING | BIT(TOKENIZE) | BIT(INFO) | BIT(BENCH), .name = "json", .type = CLI_FLAG, .group = "Output",
      .help = "print one JSON value, for programs"},
     {.id = OPT_TENSORS, .commands = BIT(INFO), .name = "tensors", .type = CLI_FLAG, .group = "Output", .help = "list every tensor"},
 
@@ -172,6 +191,16 @@ const cli_command cli_commands[CLI_N_COMMANDS] = {
                  "--seed is given. No token is put before the prompt, so it must not be empty. Ctrl-C ends after the current token.",
         .examples = LINES("inkjet run -m model -n 32 'Once upon a time'", "inkjet run -m model --temp 0.8 --seed 7 -f prompt.txt",
                           "inkjet run -m model --ids 976,9029,328 --ids-out")},
+    [CMD_CHAT] = {
+        .name = "chat", .run = cmd_chat, .positional = "TEXT", .max_positional = 1,
+        .synopsis = LINES("chat [-m PATH] [options] TEXT", "chat [-m PATH] [options] < FILE", "chat [-m PATH] [options]"),
+        .summary = "one answer, or a conversation on the terminal",
+        .about = "With TEXT, or with text on standard input, prints the answer and ends. Without both, on a terminal, it is a conversation: "
+                 "/help there lists its commands, Ctrl-C stops an answer, Ctrl-D leaves. Answers are greedy unless --temp, --top-k, --top-p, "
+                 "--min-p or --seed is given. The reasoning is shown when standard error is a terminal, and never on standard output, "
+                 "except in a conversation, where /think folds it.",
+        .examples = LINES("inkjet chat -m model", "inkjet chat -m model --effort low 'What is 17 times 23?'",
+                          "inkjet chat -m model --schema person.json --json < letter.txt")},
     [CMD_LOGITS] = {
         .name = "logits", .run = cmd_logits,
         .synopsis = LINES("logits [-m PATH] [options] --ids ID,ID,... --out FILE", "logits [-m PATH] [options] --ids ID,ID,... --compare FILE"),

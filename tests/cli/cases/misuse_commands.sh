@@ -2,7 +2,7 @@
 show inkjet
 show inkjet rum
 show inkjet tokenise
-show inkjet chat
+show inkjet dance
 show inkjet train
 show inkjet --json
 show inkjet --version now
