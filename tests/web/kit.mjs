@@ -78,7 +78,7 @@ function tools(page, context, server, downloads, problems) {
       await t.type(text);
       await t.idle();
     },
-    idle: () => page.locator('#send[aria-label="Send"]').waitFor(),
+    idle: () => page.locator('#send[aria-label="Send"]').waitFor({ timeout: 60000 }),
     live: () => page.locator('#send[aria-label="Stop"]').waitFor(),
     text: (locator) => locator.innerText(),
     expectProblems: () => { assert.ok(problems.length > 0); problems.length = 0; },
