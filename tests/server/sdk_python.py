@@ -177,8 +177,8 @@ def responses_parse():
 # --- Anthropic
 
 def messages():
-    r = claude.messages.create(model="m", max_tokens=8, messages=USER, top_k=1)
-    with claude.messages.stream(model="m", max_tokens=8, messages=USER, top_k=1) as stream:
+    r = claude.messages.create(model="m", max_tokens=8, messages=USER, extra_body={"top_k": 1})
+    with claude.messages.stream(model="m", max_tokens=8, messages=USER, extra_body={"top_k": 1}) as stream:
         text = "".join(stream.text_stream)
         final = stream.get_final_message()
     assert text == "".join(b.text for b in r.content if b.type == "text") and final.stop_reason == r.stop_reason, (final, r)

@@ -12,12 +12,19 @@ from dialect_kit import (N_IDS, SPECIALS, Failed, Server, check, equal, join_cha
                          make_model, plain_chat,
                          plain_completions, run_tests, without_ids)
 
+SLOW = bool(os.environ.get("INKJET_SANITIZED"))  # fewer seeds then
 CHAT, COMPLETIONS, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"
 USER = [{"role": "user", "content": "Hello there"}]
 OPEN = USER + [{"role": "assistant", "content": "a"}]  # with continue_final_message the answer begins inside a text block
 CITY = {"type": "object", "properties": {"city": {"enum": ["Oslo", "Rome"]}}, "required": ["city"], "additionalProperties": False}
 PERSON = {"type": "object", "properties": {"name": {"enum": ["Ann", "Bob"]}, "age": {"enum": [1, 22, 99]}},
           "required": ["name", "age"], "additionalProperties": False}
+
+
+
+
+def seeds_up_to(n):
+    return range(max(2, n // 5) if SLOW else n)
 
 
 NO_MARKERS = {str(i): -100 for i in range(N_IDS - len(SPECIALS), N_IDS)}
@@ -40,7 +47,7 @@ def chat(s, **body):
 
 def stream_is_whole_chat(s):
     kinds = set()
-    for seed in range(40):
+    for seed in seeds_up_to(40):
         body = {"messages": OPEN if seed % 2 else USER, "continue_final_message": seed % 2 == 1, "seed": seed, "max_tokens": 60,
                 "logprobs": True,
                 "top_logprobs": seed % 3, "stop": [["q", "}x"], [], ["e"]][seed % 3]}
@@ -50,11 +57,11 @@ def stream_is_whole_chat(s):
         usage["prompt_tokens_details"] = stream_usage["prompt_tokens_details"]  # the second run finds the prompt in the cache
         equal(stream_usage, usage, f"usage, seed {seed}")
         kinds |= {k for k in ("content", "reasoning", "calls") if whole[0][k]} | {whole[0]["finish"]}
-    check({"content", "reasoning", "stop", "length"} <= kinds, f"the answers show too little: {kinds}")
+    check(SLOW or {"content", "reasoning", "stop", "length"} <= kinds, f"the answers show too little: {kinds}")
 
 
 def stream_is_whole_completions(s):
-    for seed in range(12):
+    for seed in seeds_up_to(12):
         body = {"prompt": ["Once", "upon a"], "n": 2, "seed": seed, "max_tokens": 20, "logprobs": 2, "stop": "e"}
         whole, usage = plain_completions(s.ask(COMPLETIONS, body))
         parts, stream_usage = join_completions(s.events(COMPLETIONS, {**body, "stream_options": {"include_usage": True}}))
@@ -64,7 +71,7 @@ def stream_is_whole_completions(s):
 
 
 def stream_is_whole_responses(s):
-    for seed in range(25):
+    for seed in seeds_up_to(25):
         body = {"input": [{"role": "user", "content": "hi"}], "seed": seed, "max_output_tokens": 50,
                 "include": ["message.output_text.logprobs"],
                 "top_logprobs": 1, "tools": FLAT if seed % 2 else [], "metadata": {"a": "b\n c"}}
@@ -75,7 +82,7 @@ def stream_is_whole_responses(s):
 
 
 def stream_is_whole_messages(s):
-    for seed in range(25):
+    for seed in seeds_up_to(25):
         body = {"model": "m", "messages": OPEN if seed % 2 else USER, "max_tokens": 50, "temperature": 0 if seed < 2 else 1,
                 "top_k": 1 + seed % 2,
                 "stop_sequences": ["e"] if seed % 3 else [], "thinking": {"type": "enabled", "budget_tokens": 1024}}
@@ -107,7 +114,7 @@ def seeds(s):
 def stop_strings(s):
     body = {"messages": OPEN, "continue_final_message": True, "max_tokens": 60}
     n_cut = 0
-    for seed in range(60):
+    for seed in seeds_up_to(60):
         text = s.ask(CHAT, {**body, "seed": seed})["choices"][0]["message"]["content"]
         for length in (1, 3, 6):
             at = len(text) // 3
@@ -121,7 +128,7 @@ def stop_strings(s):
                 equal(cut["finish_reason"], "stop", "finish_reason")
         if n_cut > 20:
             break
-    check(n_cut > 10, "too few answers to cut")
+    check(n_cut > (2 if SLOW else 10), "too few answers to cut")
 
 
 def stop_sequence_is_named(s):
@@ -141,7 +148,7 @@ def logit_bias(s):
 
 
 def logprobs_cover_the_text(s):
-    for seed in range(10):
+    for seed in seeds_up_to(10):
         c = s.ask(CHAT, {"messages": OPEN, "continue_final_message": True, "seed": seed, "max_tokens": 30, "logprobs": True,
                          "top_logprobs": 3,
                          "logit_bias": NO_MARKERS})["choices"][0]
@@ -163,7 +170,7 @@ def effort(s):
     equal(lengths[0.25], lengths["0.25"], "a number is the same as its text")
     equal(lengths[0], lengths["low"] - 2, "0 is one character")
     thinking = s.ask("/tokenize", {"content": "<|content_thinking|>", "parse_special": True})["tokens"][0]
-    for seed in range(6):
+    for seed in seeds_up_to(6):
         answer, usage = chat(s, reasoning_effort="none", seed=seed, max_tokens=25, logit_bias={str(thinking): 30})
         equal((answer[0]["reasoning"], usage["completion_tokens_details"]["reasoning_tokens"]), (None, 0), "effort none has no reasoning")
 
@@ -211,7 +218,7 @@ def is_person(text):
 
 
 def schema_answers(s):
-    for seed in range(6):
+    for seed in seeds_up_to(6):
         for thinking in ("none", "low"):
             body = {"messages": USER, "seed": seed, "max_tokens": 400, "reasoning_effort": thinking, "logit_bias": bias_against_thinking(s),
                     "response_format": {"type": "json_schema", "json_schema": {"name": "p", "strict": True, "schema": PERSON}}}
@@ -238,7 +245,7 @@ def bias_against_thinking(s):
 
 def forced_calls(s):
     n_parallel = 0
-    for seed in range(8):
+    for seed in seeds_up_to(8):
         body = {"messages": USER, "tools": TOOLS, "tool_choice": "required", "seed": seed, "max_tokens": 500,
                 "logit_bias": bias_against_thinking(s)}
         (answer,), _ = plain_chat(s.ask(CHAT, body))
@@ -256,13 +263,13 @@ def forced_calls(s):
         equal([c[0] for c in named["calls"]], ["news"], "the named function")
         equal(named["finish"], "tool_calls", "finish_reason")
         is_city(named["calls"][0][1])
-    print(f"  {n_parallel} of 8 answers with several calls")
+    check(n_parallel > 0, "never several calls in one answer")
     allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function",
                                                                                          "function": {"name": "news"}}]}}
     (answer,), _ = chat(s, tools=TOOLS, tool_choice=allowed, parallel_tool_calls=False, seed=1, max_tokens=500,
                         logit_bias=bias_against_thinking(s))
     equal([c[0] for c in answer["calls"]], ["news"], "allowed_tools")
-    for seed in range(8):
+    for seed in seeds_up_to(8):
         (answer,), _ = chat(s, tools=TOOLS, tool_choice="none", seed=seed, max_tokens=40)
         equal(answer["calls"], [], "tool_choice none")
 
