@@ -1,4 +1,4 @@
-/* sources.mjs: the names and the checksum of everything that dist/ is built from. Used by build.mjs and by the test that dist/ is not stale. */
+/* sources.mjs: the names and the checksum of all that dist/ is built from; for build.mjs, and for the test that dist/ is not stale. */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -16,15 +16,26 @@ export function sourceNames() {
 }
 
 export function sourcesHash() {
-  return sha256(sourceNames().map((name) => `${sha256(readFileSync(join(web, name)))}  ${name}\n`).join(''));
+  return sha256(
+    sourceNames()
+      .map((name) => `${sha256(readFileSync(join(web, name)))}  ${name}\n`)
+      .join(''),
+  );
 }
 
 // What the policy of a page must allow, and nothing else: its own scripts and style, by hash.
 export function policyOf(html) {
   const hashes = (pattern) => [...html.matchAll(pattern)].map((m) => `'sha256-${sha256(m[1], 'base64')}'`).join(' ');
   return [
-    "default-src 'none'", `script-src ${hashes(/<script[^>]*>([\s\S]*?)<\/script>/g)}`, `style-src ${hashes(/<style>([\s\S]*?)<\/style>/g)}`,
-    'img-src data: blob:', 'media-src data: blob:', "connect-src 'self'", "base-uri 'none'", "form-action 'none'",
-    "require-trusted-types-for 'script'", "trusted-types 'none'",
+    "default-src 'none'",
+    `script-src ${hashes(/<script[^>]*>([\s\S]*?)<\/script>/g)}`,
+    `style-src ${hashes(/<style>([\s\S]*?)<\/style>/g)}`,
+    'img-src data: blob:',
+    'media-src data: blob:',
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
   ].join('; ');
 }

@@ -1,4 +1,4 @@
-/* browser.mjs: the page in headless Chromium against mock.mjs. Run by run.sh; `node browser.mjs WORDS` runs the tests whose names have them. */
+/* browser.mjs: the page in headless Chromium against mock.mjs. Run by run.sh; `node browser.mjs WORDS` runs the tests named with them. */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,10 @@ import { runAll, test } from './kit.mjs';
 import { startMock } from './mock.mjs';
 
 const PIXEL = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M/wHwAEBgIApD5fRAAAAABJRU5ErkJggg==', 'base64');
-const SOUND = Buffer.concat([Buffer.from('RIFF\x2c\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\x08\0\0\0', 'latin1'), Buffer.alloc(8)]);
+const SOUND = Buffer.concat([
+  Buffer.from('RIFF\x2c\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\x08\0\0\0', 'latin1'),
+  Buffer.alloc(8),
+]);
 
 /* ---------------------------------------------------------------------------------------------------- a conversation */
 
@@ -20,17 +23,23 @@ test('an answer streams, and says how fast it was', async (t) => {
   assert.match(await t.text(t.last().locator('.stats')), /^~[\d.]+ tok\/s · first token .* · ~\d+ out$/);
   await t.button('Stop').click();
   await t.idle();
-  await t.say('hello');
-  assert.match(await t.text(t.last()), /You said: hello/);
+  await t.say('rich');
+  assert.match(await t.text(t.last()), /A small tour/);
   assert.match(await t.text(t.last().locator('.stats')), /^[\d.]+ tok\/s · first token .* · \d+ in \(\d+ cached\) · \d+ out$/);
   const { messages, stream, stream_options: options } = t.server.log.chats[1];
   assert.deepEqual([stream, options], [true, { include_usage: true }]);
-  assert.deepEqual(messages.map((m) => m.role), ['user', 'assistant', 'user']);
+  assert.deepEqual(
+    messages.map((m) => m.role),
+    ['user', 'assistant', 'user'],
+  );
   assert.match(messages[1].content, /^word word/);
 });
 
 test('stop: by button and by Escape; the server sees it, and what came is kept', async (t) => {
-  for (const [n, how] of [[1, () => t.button('Stop').click()], [2, () => t.page.keyboard.press('Escape')]]) {
+  for (const [n, how] of [
+    [1, () => t.button('Stop').click()],
+    [2, () => t.page.keyboard.press('Escape')],
+  ]) {
     await t.type('slow');
     await t.last().getByText('word word').waitFor();
     await how();
@@ -112,7 +121,10 @@ test('several conversations, one answering while another is looked at', async (t
   await t.button('New conversation').click();
   await t.say('hello');
   assert.match(await t.text(t.last()), /You said: hello/);
-  await t.page.locator('#list').getByRole('button', { name: /^slow one ?, answering$/ }).click();
+  await t.page
+    .locator('#list')
+    .getByRole('button', { name: /^slow one ?, answering$/ })
+    .click();
   await t.live();
   const n = (await t.text(t.last())).length;
   await t.page.waitForFunction((k) => document.querySelector('.message.assistant').innerText.length > k + 20, n);
@@ -178,11 +190,26 @@ test('markdown', async (t) => {
   await t.context.grantPermissions(['clipboard-read', 'clipboard-write']);
   await t.say('rich');
   const md = t.last().locator('.md').last();
-  for (const [selector, n] of [['h3', 1], ['strong', 1], ['ol > li', 2], ['ol ul > li', 2], ['table tbody tr', 2], ['.code pre', 1], ['blockquote', 1], ['.math', 1], ['.math-block', 1], ['hr', 1], ['input:checked', 1]]) {
+  for (const [selector, n] of [
+    ['h3', 1],
+    ['strong', 1],
+    ['ol > li', 2],
+    ['ol ul > li', 2],
+    ['table tbody tr', 2],
+    ['.code pre', 1],
+    ['blockquote', 1],
+    ['.math', 1],
+    ['.math-block', 1],
+    ['hr', 1],
+    ['input:checked', 1],
+  ]) {
     assert.equal(await md.locator(selector).count(), n, selector);
   }
   const link = md.locator('a');
-  assert.deepEqual([await link.getAttribute('href'), await link.getAttribute('rel'), await link.getAttribute('target')], ['https://example.com/a?b=c', 'noopener noreferrer nofollow', '_blank']);
+  assert.deepEqual(
+    [await link.getAttribute('href'), await link.getAttribute('rel'), await link.getAttribute('target')],
+    ['https://example.com/a?b=c', 'noopener noreferrer nofollow', '_blank'],
+  );
   await t.button('Copy code').click();
   await t.button('Copied').waitFor();
   assert.equal(await t.page.evaluate(() => navigator.clipboard.readText()), 'def hello(name: str) -> str:\n    return f"Hello, {name}!"');
@@ -196,7 +223,9 @@ test('hostile text is text', async (t) => {
   assert.equal(await article.locator('script, img, svg:not(.icon), iframe, style, base, meta, form, input, object, embed').count(), 0);
   const hrefs = await article.locator('a').evaluateAll((links) => links.map((a) => a.getAttribute('href')));
   assert.ok(hrefs.length > 0 && hrefs.every((h) => h.startsWith('https://')), hrefs.join(' '));
-  const handlers = await article.locator('*').evaluateAll((all) => all.flatMap((e) => e.getAttributeNames()).filter((n) => /^on|^style$/.test(n)));
+  const handlers = await article
+    .locator('*')
+    .evaluateAll((all) => all.flatMap((e) => e.getAttributeNames()).filter((n) => /^on|^style$/.test(n)));
   assert.deepEqual(handlers, []);
   assert.match(await t.text(article), /<script>window\.hacked = 1<\/script><img src=x onerror/);
   // The same from a title, a file and the server's own errors.
@@ -210,10 +239,23 @@ test('hostile text is text', async (t) => {
 test('the policy stops what the page itself would do wrong', async (t) => {
   const outcome = await t.page.evaluate(async () => {
     const out = {};
-    try { document.createElement('div').innerHTML = '<b>x</b>'; out.html = 'allowed'; } catch { out.html = 'stopped'; }
-    out.fetch = await fetch('https://evil.example/').then(() => 'allowed', () => 'stopped');
+    try {
+      document.createElement('div').innerHTML = '<b>x</b>';
+      out.html = 'allowed';
+    } catch {
+      out.html = 'stopped';
+    }
+    out.fetch = await fetch('https://evil.example/').then(
+      () => 'allowed',
+      () => 'stopped',
+    );
     const s = document.createElement('script');
-    try { s.textContent = 'window.hacked = 1'; document.body.append(s); } catch { /* stopped */ }
+    try {
+      s.textContent = 'window.hacked = 1';
+      document.body.append(s);
+    } catch {
+      /* stopped */
+    }
     out.script = window.hacked === 1 ? 'allowed' : 'stopped';
     return out;
   });
@@ -239,7 +281,9 @@ test('reasoning is folded', async (t) => {
 
 test('tool calls are shown, and their results go back', async (t) => {
   await t.button('Settings').click();
-  await t.page.getByRole('textbox', { name: 'Functions' }).fill('[{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}]');
+  await t.page
+    .getByRole('textbox', { name: 'Functions' })
+    .fill('[{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}]');
   await t.page.keyboard.press('Escape');
   await t.say('use tools');
   assert.equal(t.server.log.chats[0].tools[0].function.name, 'weather');
@@ -249,7 +293,14 @@ test('tool calls are shown, and their results go back', async (t) => {
   await t.button('Send results').click();
   await t.last().getByText('The tool said: noon').waitFor();
   await t.idle();
-  assert.deepEqual(t.server.log.chats[1].messages.slice(1).map((m) => [m.role, m.tool_call_id ?? m.tool_calls.map((c) => c.id)]), [['assistant', ['call_0', 'call_1']], ['tool', 'call_0'], ['tool', 'call_1']]);
+  assert.deepEqual(
+    t.server.log.chats[1].messages.slice(1).map((m) => [m.role, m.tool_call_id ?? m.tool_calls.map((c) => c.id)]),
+    [
+      ['assistant', ['call_0', 'call_1']],
+      ['tool', 'call_0'],
+      ['tool', 'call_1'],
+    ],
+  );
   assert.equal(await t.page.locator('.results').count(), 0);
 });
 
@@ -298,24 +349,28 @@ test('effort, sampling and the system prompt are sent, and kept', async (t) => {
   assert.equal(t.server.log.chats[1].reasoning_effort, 0.33);
 });
 
-test('an API key is asked for when the server wants one', async (t) => {
-  await t.type('hello');
-  const field = t.page.getByRole('textbox', { name: 'API key' });
-  await field.fill('wrong');
-  await t.button('Use it').click();
-  await t.page.getByText('did not accept').waitFor();
-  await field.fill('right');
-  await t.button('Use it').click();
-  await t.last().getByText('You said: hello').waitFor();
-  await t.page.reload();
-  await t.say('still there');
-  assert.match(await t.text(t.last()), /You said: still there/);
-  await t.page.evaluate(() => sessionStorage.clear());
-  await t.page.reload();
-  await t.type('hello');
-  await t.button('Close').click();
-  await t.last().getByText('an API key is needed').waitFor();
-}, { server: { key: 'right' } });
+test(
+  'an API key is asked for when the server wants one',
+  async (t) => {
+    await t.type('hello');
+    const field = t.page.getByRole('textbox', { name: 'API key' });
+    await field.fill('wrong');
+    await t.button('Use it').click();
+    await t.page.getByText('did not accept').waitFor();
+    await field.fill('right');
+    await t.button('Use it').click();
+    await t.last().getByText('You said: hello').waitFor();
+    await t.page.reload();
+    await t.say('still there');
+    assert.match(await t.text(t.last()), /You said: still there/);
+    await t.page.evaluate(() => sessionStorage.clear());
+    await t.page.reload();
+    await t.type('hello');
+    await t.button('Close').click();
+    await t.last().getByText('an API key is needed').waitFor();
+  },
+  { server: { key: 'right' } },
+);
 
 /* -------------------------------------------------------------------------------------------------------------- media */
 
@@ -333,11 +388,19 @@ test('pictures and sounds are attached, and a refusal is shown', async (t) => {
   await t.page.getByRole('textbox', { name: 'Edit message' }).fill('accept this');
   await t.page.keyboard.press('Enter');
   await t.last().getByText('You said: accept this').waitFor();
-  assert.deepEqual(t.server.log.chats[1].messages[0].content, [{ type: 'image_url', image_url: { url: `data:image/png;base64,${PIXEL.toString('base64')}` } }, { type: 'text', text: 'accept this' }]);
-  await choose({ name: 'a.wav', mimeType: 'audio/wav', buffer: SOUND }, { name: 'x.svg', mimeType: 'image/svg+xml', buffer: Buffer.from('<svg/>') });
+  assert.deepEqual(t.server.log.chats[1].messages[0].content, [
+    { type: 'image_url', image_url: { url: `data:image/png;base64,${PIXEL.toString('base64')}` } },
+    { type: 'text', text: 'accept this' },
+  ]);
+  await choose(
+    { name: 'a.wav', mimeType: 'audio/wav', buffer: SOUND },
+    { name: 'x.svg', mimeType: 'image/svg+xml', buffer: Buffer.from('<svg/>') },
+  );
   await t.page.locator('#notice').getByText('x.svg is neither a picture nor a sound').waitFor();
   await t.say('');
-  assert.deepEqual(t.server.log.chats[2].messages.at(-1).content, [{ type: 'input_audio', input_audio: { data: SOUND.toString('base64'), format: 'wav' } }]);
+  assert.deepEqual(t.server.log.chats[2].messages.at(-1).content, [
+    { type: 'input_audio', input_audio: { data: SOUND.toString('base64'), format: 'wav' } },
+  ]);
   await choose({ name: 'dot.png', mimeType: 'image/png', buffer: PIXEL });
   await t.button('Remove dot.png').click();
   assert.equal(await t.page.locator('#files li').count(), 0);
@@ -345,12 +408,19 @@ test('pictures and sounds are attached, and a refusal is shown', async (t) => {
   assert.equal(await t.page.locator('.bubble img').evaluate((i) => i.naturalWidth), 1);
   // From the clipboard, and dropped.
   for (const kind of ['paste', 'drop']) {
-    await t.page.evaluate(([name, bytes]) => {
-      const data = new DataTransfer();
-      data.items.add(new File([new Uint8Array(bytes)], `${name}.png`, { type: 'image/png' }));
-      const target = document.getElementById('prompt');
-      target.dispatchEvent(name === 'paste' ? new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }) : new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
-    }, [kind, [...PIXEL]]);
+    await t.page.evaluate(
+      ([name, bytes]) => {
+        const data = new DataTransfer();
+        data.items.add(new File([new Uint8Array(bytes)], `${name}.png`, { type: 'image/png' }));
+        const target = document.getElementById('prompt');
+        target.dispatchEvent(
+          name === 'paste'
+            ? new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true })
+            : new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }),
+        );
+      },
+      [kind, [...PIXEL]],
+    );
     await t.page.locator(`#files img[alt="${kind}.png"]`).waitFor();
   }
 });
@@ -358,7 +428,12 @@ test('pictures and sounds are attached, and a refusal is shown', async (t) => {
 /* ------------------------------------------------------------------------------------------------------------- errors */
 
 test('errors are shown, and can be tried again', async (t) => {
-  for (const [words, shown] of [['refuse', /temperature must be between 0 and 2, found 7/], ['busy', /the queue is full Try again in 2 s\./], ['break', /The connection (broke|ended) before the answer was complete\./], ['fail', /the numbers are not finite/]]) {
+  for (const [words, shown] of [
+    ['refuse', /temperature must be between 0 and 2, found 7/],
+    ['busy', /the queue is full Try again in 2 s\./],
+    ['break', /The connection (broke|ended) before the answer was complete\./],
+    ['fail', /the numbers are not finite/],
+  ]) {
     await t.say(words);
     assert.match(await t.text(t.last().locator('.end.bad')), shown);
   }
@@ -408,7 +483,10 @@ test('dark and light: as the system, or as chosen', async (t) => {
 
 test('by keyboard alone', async (t) => {
   const key = (k) => t.page.keyboard.press(k);
-  const here = () => t.page.evaluate(() => document.activeElement.getAttribute('aria-label') || document.activeElement.id || document.activeElement.innerText);
+  const here = () =>
+    t.page.evaluate(
+      () => document.activeElement.getAttribute('aria-label') || document.activeElement.id || document.activeElement.innerText,
+    );
   const to = async (name) => {
     for (let i = 0; i < 60; i += 1) {
       if ((await here()) === name) return;
@@ -464,7 +542,9 @@ test('readers hear that an answer began and ended, and nothing between', async (
   await t.page.evaluate(() => {
     window.heard = [];
     for (const region of document.querySelectorAll('[role=status], [role=alert]')) {
-      new MutationObserver(() => { if (region.textContent) window.heard.push(region.textContent); }).observe(region, { childList: true, characterData: true, subtree: true });
+      new MutationObserver(() => {
+        if (region.textContent) window.heard.push(region.textContent);
+      }).observe(region, { childList: true, characterData: true, subtree: true });
     }
   });
   await t.say('think rich');
@@ -473,7 +553,12 @@ test('readers hear that an answer began and ended, and nothing between', async (
   assert.equal(heard.length, 2, heard.join('\n'));
   assert.equal(heard[0], 'Waiting for the answer');
   assert.match(heard[1], /^Answer complete\. A small tour A paragraph with bold/);
-  const live = await t.page.evaluate(() => [...document.querySelectorAll('[aria-live], [role=log], [role=status], [role=alert], output')].filter((e) => e.contains(document.querySelector('.message'))).length);
+  const live = await t.page.evaluate(
+    () =>
+      [...document.querySelectorAll('[aria-live], [role=log], [role=status], [role=alert], output')].filter((e) =>
+        e.contains(document.querySelector('.message')),
+      ).length,
+  );
   assert.equal(live, 0);
 });
 
@@ -506,40 +591,60 @@ test('axe finds nothing, light and dark', async (t) => {
   }
 });
 
-test('axe finds nothing while an answer streams, nor on a small screen', async (t) => {
-  await t.type('slow');
-  await t.last().getByText('word word').waitFor();
-  await t.check('streaming');
-  await t.button('Conversations').click();
-  await t.page.waitForTimeout(400);
-  await t.check('the column over the messages');
-  assert.equal(await t.page.evaluate(() => document.getElementById('main').inert), true);
-  await t.page.keyboard.press('Escape');
-  assert.equal(await t.page.evaluate(() => document.activeElement.id), 'menu');
-  assert.equal(await t.page.evaluate(() => document.getElementById('side').inert), true);
-  await t.page.keyboard.press('Escape');
-  await t.last().getByText('Stopped.').waitFor();
-}, { context: { viewport: { width: 360, height: 640 }, hasTouch: true, isMobile: true } });
+test(
+  'axe finds nothing while an answer streams, nor on a small screen',
+  async (t) => {
+    await t.type('slow');
+    await t.last().getByText('word word').waitFor();
+    await t.check('streaming');
+    await t.button('Conversations').click();
+    await t.page.waitForTimeout(400);
+    await t.check('the column over the messages');
+    assert.equal(await t.page.evaluate(() => document.getElementById('main').inert), true);
+    await t.page.keyboard.press('Escape');
+    assert.equal(await t.page.evaluate(() => document.activeElement.id), 'menu');
+    assert.equal(await t.page.evaluate(() => document.getElementById('side').inert), true);
+    await t.page.keyboard.press('Escape');
+    await t.last().getByText('Stopped.').waitFor();
+  },
+  { context: { viewport: { width: 360, height: 640 }, hasTouch: true, isMobile: true } },
+);
 
-test('small screens scroll one way only', async (t) => {
-  await t.say('think rich');
-  await t.say('hostile');
-  await t.say('use tools');
-  for (const width of [320, 390, 801]) {
-    await t.page.setViewportSize({ width, height: 640 });
-    const over = await t.page.evaluate(() => [...document.querySelectorAll('body *')].filter((e) => !e.closest('.table, pre, .math-block, #side, .off-screen, .skip') && e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.className || e.tagName));
-    assert.deepEqual(over, [], `${width} px`);
-    assert.ok(await t.button('Send').isVisible());
-  }
-}, { context: { viewport: { width: 390, height: 640 } } });
+test(
+  'small screens scroll one way only',
+  async (t) => {
+    await t.say('think rich');
+    await t.say('hostile');
+    await t.say('use tools');
+    for (const width of [320, 390, 801]) {
+      await t.page.setViewportSize({ width, height: 640 });
+      const over = await t.page.evaluate(() =>
+        [...document.querySelectorAll('body *')]
+          .filter(
+            (e) => !e.closest('.table, pre, .math-block, #side, .off-screen, .skip') && e.getBoundingClientRect().right > innerWidth + 1,
+          )
+          .map((e) => e.className || e.tagName),
+      );
+      assert.deepEqual(over, [], `${width} px`);
+      assert.ok(await t.button('Send').isVisible());
+    }
+  },
+  { context: { viewport: { width: 390, height: 640 } } },
+);
 
 test('the end stays in view until one scrolls up', async (t) => {
   await t.say('long');
-  const gap = () => t.page.evaluate(() => { const s = document.getElementById('scroll'); return s.scrollHeight - s.scrollTop - s.clientHeight; });
+  const gap = () =>
+    t.page.evaluate(() => {
+      const s = document.getElementById('scroll');
+      return s.scrollHeight - s.scrollTop - s.clientHeight;
+    });
   assert.ok((await gap()) < 48);
   await t.type('slow');
   await t.last().getByText('word word').waitFor();
-  await t.page.evaluate(() => { document.getElementById('scroll').scrollTop = 100; });
+  await t.page.evaluate(() => {
+    document.getElementById('scroll').scrollTop = 100;
+  });
   await t.button('Go to the latest message').waitFor();
   await t.page.waitForTimeout(400);
   assert.ok((await gap()) > 400);
@@ -552,7 +657,14 @@ test('meters', async (t) => {
   await t.say('rich');
   await t.page.locator('#meters').getByText('1.23 GB').waitFor();
   const words = await t.text(t.page.locator('#meters'));
-  for (const w of [/Speed\s+[\d.]+ tok\/s/, /First token\s+\d/, /Prompt cached\s+\d+ of \d+/, /Prefix cache\s+52\.4 MB/, /Requests\s+1 running/]) assert.match(words, w);
+  for (const w of [
+    /Speed\s+[\d.]+ tok\/s/,
+    /First token\s+\d/,
+    /Prompt cached\s+\d+ of \d+/,
+    /Prefix cache\s+52\.4 MB/,
+    /Requests\s+1 running/,
+  ])
+    assert.match(words, w);
   assert.equal(await t.text(t.page.locator('#model')), 'inkling-mock');
 });
 

@@ -11,7 +11,13 @@ const require = createRequire(new URL('../../web/package.json', import.meta.url)
 const { chromium } = require('playwright-core');
 const axe = require('axe-core').source;
 
-const PLACES = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome', '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'];
+const PLACES = [
+  process.env.CHROMIUM,
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+];
 
 export async function openBrowser() {
   const executablePath = PLACES.find((p) => p && existsSync(p));
@@ -39,9 +45,13 @@ export async function runAll(start, only) {
     page.setDefaultTimeout(20000);
     const problems = [];
     const foreign = (url) => !url.startsWith(server.url) && !/^(data|blob):/.test(url);
-    context.on('request', (r) => { if (foreign(r.url())) problems.push(`asked for ${r.url()}`); });
+    context.on('request', (r) => {
+      if (foreign(r.url())) problems.push(`asked for ${r.url()}`);
+    });
     page.on('pageerror', (e) => problems.push(`threw: ${e.message}`));
-    page.on('console', (m) => { if (/Content Security Policy|TrustedHTML|Refused/i.test(m.text())) problems.push(m.text()); });
+    page.on('console', (m) => {
+      if (/Content Security Policy|TrustedHTML|Refused/i.test(m.text())) problems.push(m.text());
+    });
     try {
       await page.goto(server.url);
       await body(tools(page, context, server, downloads, problems));
@@ -51,7 +61,8 @@ export async function runAll(start, only) {
     } catch (e) {
       failed += 1;
       console.log(`not ok  ${name}\n${String(e.stack ?? e).replace(/^/gm, '        ')}\n        ${problems.join('\n        ')}`);
-      if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${name.replace(/\W+/g, '-')}.png`) }).catch(() => undefined);
+      if (process.env.SHOTS)
+        await page.screenshot({ path: join(process.env.SHOTS, `${name.replace(/\W+/g, '-')}.png`) }).catch(() => undefined);
     }
     await context.close();
     await server.close();
@@ -65,7 +76,11 @@ export async function runAll(start, only) {
 function tools(page, context, server, downloads, problems) {
   const answers = page.locator('.message.assistant');
   const t = {
-    page, context, server, downloads, answers,
+    page,
+    context,
+    server,
+    downloads,
+    answers,
     button: (name, within = page) => within.getByRole('button', { name, exact: true }),
     last: () => answers.last(),
     prompt: page.locator('#prompt'),
@@ -81,11 +96,20 @@ function tools(page, context, server, downloads, problems) {
     idle: () => page.locator('#send[aria-label="Send"]').waitFor({ timeout: 60000 }),
     live: () => page.locator('#send[aria-label="Stop"]').waitFor(),
     text: (locator) => locator.innerText(),
-    expectProblems: () => { assert.ok(problems.length > 0); problems.length = 0; },
+    expectProblems: () => {
+      assert.ok(problems.length > 0);
+      problems.length = 0;
+    },
     check: async (what) => {
       await page.evaluate(`(() => { ${axe} })()`); // in the page's world, but not by its policy
       const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
-      const lines = found.violations.map((v) => `${v.id} (${v.impact}): ${v.help}\n  ${v.nodes.slice(0, 3).map((n) => `${n.html.slice(0, 160)} ${n.any.map((a) => a.message).join('; ')}`).join('\n  ')}`);
+      const lines = found.violations.map(
+        (v) =>
+          `${v.id} (${v.impact}): ${v.help}\n  ${v.nodes
+            .slice(0, 3)
+            .map((n) => `${n.html.slice(0, 160)} ${n.any.map((a) => a.message).join('; ')}`)
+            .join('\n  ')}`,
+      );
       assert.equal(lines.join('\n'), '', `axe: ${what}`);
       assert.ok(found.passes.length > 10);
     },

@@ -52,7 +52,8 @@ export const HOSTILE = `<script>window.hacked = 1</script><img src=x onerror="wi
 |---|---|
 | &lt;img src=x onerror=window.hacked=14&gt; | <style>*{display:none}</style><iframe src="https://evil.example"></iframe> |
 
-<meta http-equiv="refresh" content="0;url=https://evil.example"><base href="https://evil.example/"><form action="https://evil.example"><input name=q></form>`;
+<meta http-equiv="refresh" content="0;url=https://evil.example"><base href="https://evil.example/">
+<form action="https://evil.example"><input name=q></form>`;
 
 const delay = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -71,7 +72,8 @@ export function startMock({ port = 0, key = null } = {}) {
     res.writeHead(status, { 'Content-Type': 'application/json', ...headers });
     res.end(JSON.stringify(body));
   };
-  const refuse = (res, status, message, param = null, headers = {}) => json(res, status, { error: { message, type: 'invalid_request_error', param, code: null } }, headers);
+  const refuse = (res, status, message, param = null, headers = {}) =>
+    json(res, status, { error: { message, type: 'invalid_request_error', param, code: null } }, headers);
 
   async function chat(req, res, body) {
     log.chats.push(body);
@@ -80,11 +82,18 @@ export function startMock({ port = 0, key = null } = {}) {
     const media = Array.isArray(last.content) && last.content.find((p) => p.type !== 'text');
     if (words.includes('refuse')) return refuse(res, 400, 'temperature must be between 0 and 2, found 7', 'temperature');
     if (words.includes('busy')) return refuse(res, 429, 'the queue is full', null, { 'Retry-After': '2' });
-    if (media && media.type === 'image_url' && !words.includes('accept')) return refuse(res, 400, 'this model takes no images', 'messages[0].content[0]');
+    if (media && media.type === 'image_url' && !words.includes('accept'))
+      return refuse(res, 400, 'this model takes no images', 'messages[0].content[0]');
     res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });
     let left = false;
-    res.on('close', () => { left = !res.writableFinished; if (left) log.gone += 1; });
-    const write = (choice, extra = {}) => res.write(`data: ${JSON.stringify({ id: 'c1', object: 'chat.completion.chunk', model: 'mock', choices: choice ? [{ index: 0, finish_reason: null, ...choice }] : [], ...extra })}\n\n`);
+    res.on('close', () => {
+      left = !res.writableFinished;
+      if (left) log.gone += 1;
+    });
+    const write = (choice, extra = {}) => {
+      const choices = choice ? [{ index: 0, finish_reason: null, ...choice }] : [];
+      res.write(`data: ${JSON.stringify({ id: 'c1', object: 'chat.completion.chunk', model: 'mock', choices, ...extra })}\n\n`);
+    };
     const pause = words.includes('slow') ? 60 : 4;
     let n = 0;
     const say = async (name, text) => {
@@ -97,7 +106,11 @@ export function startMock({ port = 0, key = null } = {}) {
     };
     write({ delta: { role: 'assistant', content: '' } });
     let finish = 'stop';
-    if (words.includes('think')) await say('reasoning_content', 'The user wants me to think. Let me consider **both** sides of it, carefully. '.repeat(words.includes('slow') ? 8 : 1));
+    if (words.includes('think'))
+      await say(
+        'reasoning_content',
+        'The user wants me to think. Let me consider **both** sides of it, carefully. '.repeat(words.includes('slow') ? 8 : 1),
+      );
     if (words.includes('break')) {
       await say('content', 'This answer will br');
       return res.destroy();
@@ -137,8 +150,15 @@ export function startMock({ port = 0, key = null } = {}) {
     write({ delta: {}, finish_reason: finish });
     const prompt = JSON.stringify(body.messages).length >> 2;
     if (body.stream_options?.include_usage) {
-      write(null, { usage: { prompt_tokens: prompt, completion_tokens: n, total_tokens: prompt + n, prompt_tokens_details: { cached_tokens: prompt >> 1 },
-        completion_tokens_details: { reasoning_tokens: words.includes('think') ? 11 : 0 } } });
+      write(null, {
+        usage: {
+          prompt_tokens: prompt,
+          completion_tokens: n,
+          total_tokens: prompt + n,
+          prompt_tokens_details: { cached_tokens: prompt >> 1 },
+          completion_tokens_details: { reasoning_tokens: words.includes('think') ? 11 : 0 },
+        },
+      });
     }
     res.end('data: [DONE]\n\n');
   }
@@ -150,15 +170,24 @@ export function startMock({ port = 0, key = null } = {}) {
     if (path === '/' && req.method === 'GET') {
       const html = readFileSync(page);
       const policy = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(html.toString())[1];
-      res.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': `${policy}; frame-ancestors 'none'`, 'Cache-Control': 'no-cache' });
+      res.writeHead(200, {
+        'Content-Type': 'text/html; charset=utf-8',
+        'Content-Security-Policy': `${policy}; frame-ancestors 'none'`,
+        'Cache-Control': 'no-cache',
+      });
       return res.end(html);
     }
     if (path === '/health') return json(res, 200, { status: 'ok' });
-    if (key !== null && req.headers.authorization !== `Bearer ${key}`) return refuse(res, 401, 'an API key is needed: Authorization: Bearer KEY');
-    if (path === '/v1/models') return json(res, 200, { object: 'list', data: [{ id: 'inkling-mock', object: 'model', created: 0, owned_by: 'inkjet' }] });
+    if (key !== null && req.headers.authorization !== `Bearer ${key}`)
+      return refuse(res, 401, 'an API key is needed: Authorization: Bearer KEY');
+    if (path === '/v1/models')
+      return json(res, 200, { object: 'list', data: [{ id: 'inkling-mock', object: 'model', created: 0, owned_by: 'inkjet' }] });
     if (path === '/metrics') {
       res.writeHead(200, { 'Content-Type': 'text/plain; version=0.0.4' });
-      return res.end('# TYPE inkjet_resident_memory_bytes gauge\ninkjet_resident_memory_bytes 1234567890\ninkjet_prefix_cache_bytes 52428800\ninkjet_jobs_running 1\ninkjet_jobs_waiting 0\n');
+      return res.end(
+        '# TYPE inkjet_resident_memory_bytes gauge\ninkjet_resident_memory_bytes 1234567890\n' +
+          'inkjet_prefix_cache_bytes 52428800\ninkjet_jobs_running 1\ninkjet_jobs_waiting 0\n',
+      );
     }
     if (path === '/v1/chat/completions' && req.method === 'POST') {
       const parts = [];
@@ -168,9 +197,18 @@ export function startMock({ port = 0, key = null } = {}) {
     }
     return refuse(res, 404, `there is no ${path}`);
   });
-  return new Promise((resolve) => server.listen(port, '127.0.0.1', () => {
-    resolve({ url: `http://127.0.0.1:${server.address().port}/`, log, close: () => { server.closeAllConnections(); server.close(); } });
-  }));
+  return new Promise((resolve) =>
+    server.listen(port, '127.0.0.1', () => {
+      resolve({
+        url: `http://127.0.0.1:${server.address().port}/`,
+        log,
+        close: () => {
+          server.closeAllConnections();
+          server.close();
+        },
+      });
+    }),
+  );
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

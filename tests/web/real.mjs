@@ -1,5 +1,5 @@
-/* real.mjs: the page in headless Chromium against `inkjet serve`: node real.mjs PROGRAM [MODEL] [WORDS]. What a model says is not known here,
- * and may be noise (random weights may say nothing that streams): the tests hold what must hold for any words.
+/* real.mjs: the page in headless Chromium against `inkjet serve`: node real.mjs PROGRAM [MODEL] [WORDS]. What a model says is not known
+ * here, and may be noise (random weights may say nothing that streams): the tests hold what must hold for any words.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -14,14 +14,36 @@ const keys = join(folder, 'keys');
 writeFileSync(keys, 'right-key-of-this-test\n');
 
 function start(options = {}) {
-  const args = ['serve', ...(model ? ['-m', model] : []), '--port', '0', '--ctx', '2048', '--parallel', '2', '--cache', '256', '--drain', '1', ...(options.keys ? ['--api-key-file', keys] : [])];
+  const args = [
+    'serve',
+    ...(model ? ['-m', model] : []),
+    '--port',
+    '0',
+    '--ctx',
+    '2048',
+    '--parallel',
+    '2',
+    '--cache',
+    '256',
+    '--drain',
+    '1',
+    ...(options.keys ? ['--api-key-file', keys] : []),
+  ];
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   return new Promise((resolve, reject) => {
     let said = '';
     child.stdout.on('data', (b) => {
       said += b;
       const m = /(http:\/\/[\d.]+:\d+)\s/.exec(said);
-      if (m) resolve({ url: `${m[1]}/`, close: () => new Promise((done) => { child.on('exit', done); child.kill('SIGTERM'); }) });
+      if (m)
+        resolve({
+          url: `${m[1]}/`,
+          close: () =>
+            new Promise((done) => {
+              child.on('exit', done);
+              child.kill('SIGTERM');
+            }),
+        });
     });
     child.on('exit', (code) => reject(new Error(`${program} ended with ${code}: ${said}`)));
   });
@@ -33,12 +55,16 @@ async function limit(t, tokens) {
   await t.page.keyboard.press('Escape');
 }
 
-const metric = async (t, name) => Number(new RegExp(`^inkjet_${name} (\\S+)`, 'm').exec(await (await fetch(`${t.server.url}metrics`)).text())[1]);
+const metric = async (t, name) =>
+  Number(new RegExp(`^inkjet_${name} (\\S+)`, 'm').exec(await (await fetch(`${t.server.url}metrics`)).text())[1]);
 const said = (t) => t.last().locator('article > .md, article > details').allTextContents();
 
 test('the page as it is served', async (t) => {
   const r = await fetch(t.server.url);
-  assert.ok((await r.text()) === readFileSync(new URL('../../web/dist/index.html', import.meta.url)).toString(), 'the program holds another page: build it anew');
+  assert.ok(
+    (await r.text()) === readFileSync(new URL('../../web/dist/index.html', import.meta.url)).toString(),
+    'the program holds another page: build it anew',
+  );
   assert.match(r.headers.get('content-security-policy'), /^default-src 'none'; script-src 'sha256-.*frame-ancestors 'none'$/);
   assert.equal(r.headers.get('x-content-type-options'), 'nosniff');
   assert.equal(r.headers.get('content-type'), 'text/html; charset=utf-8');
@@ -109,7 +135,9 @@ test('structured output', async (t) => {
   await limit(t, 200);
   await t.button('Settings').click();
   await t.page.getByRole('combobox', { name: 'Form of answers' }).selectOption('json_schema');
-  await t.page.getByRole('textbox', { name: 'Schema' }).fill('{"type":"object","properties":{"colour":{"enum":["red","blue"]}},"required":["colour"],"additionalProperties":false}');
+  await t.page
+    .getByRole('textbox', { name: 'Schema' })
+    .fill('{"type":"object","properties":{"colour":{"enum":["red","blue"]}},"required":["colour"],"additionalProperties":false}');
   await t.page.keyboard.press('Escape');
   await t.page.locator('#effort').selectOption('none');
   await t.say('Which colour?');
@@ -126,13 +154,17 @@ test('a refusal is shown in the words of the server', async (t) => {
   assert.ok(shown.length > 10 && !/HTTP 400/.test(shown), shown);
 });
 
-test('keys', async (t) => {
-  await limit(t, 8);
-  await t.type('hello');
-  await t.page.getByRole('textbox', { name: 'API key' }).fill('right-key-of-this-test');
-  await t.button('Use it').click();
-  await t.last().locator('.stats').getByText('out').waitFor();
-}, { server: { keys: true } });
+test(
+  'keys',
+  async (t) => {
+    await limit(t, 8);
+    await t.type('hello');
+    await t.page.getByRole('textbox', { name: 'API key' }).fill('right-key-of-this-test');
+    await t.button('Use it').click();
+    await t.last().locator('.stats').getByText('out').waitFor();
+  },
+  { server: { keys: true } },
+);
 
 const ok = await runAll(start, only);
 rmSync(folder, { recursive: true });

@@ -798,10 +798,12 @@ var Spans = class {
 function count(s, ch) {
 	return s.split(ch).length - 1;
 }
+var URL_ANGLE = String.raw`<([^<>\n]{0,2000})>`;
+var URL_PLAIN = String.raw`((?:[^\s()\\]|\\.|\([^\s()]{0,200}\)){0,2000})`;
+var TITLE = String.raw`(?:[ \t\n]+(?:"[^"]{0,200}"|'[^']{0,200}'))?`;
+var TARGET = new RegExp(String.raw`^\([ \t]*(?:${URL_ANGLE}|${URL_PLAIN})${TITLE}[ \t]*\)`);
 function target(s, i) {
-	if (s[i] !== "(") return null;
-	const rest = s.slice(i, i + 2300);
-	const m = /^\([ \t]*(?:<([^<>\n]{0,2000})>|((?:[^\s()\\]|\\.|\([^\s()]{0,200}\)){0,2000}))(?:[ \t\n]+(?:"[^"]{0,200}"|'[^']{0,200}'))?[ \t]*\)/.exec(rest);
+	const m = s[i] === "(" ? TARGET.exec(s.slice(i, i + 2300)) : null;
 	return m ? {
 		url: (m[1] ?? m[2] ?? "").replace(/\\([!-/:-@[-`{-~])/g, "$1"),
 		end: i + m[0].length

@@ -88,7 +88,12 @@ export async function exportAll(): Promise<void> {
 }
 
 export function exportOne(): void {
-  const name = state.conv.title.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '').slice(0, 40).toLowerCase() || 'conversation';
+  const name =
+    state.conv.title
+      .replace(/[^\p{L}\p{N}]+/gu, '-')
+      .replace(/^-|-$/g, '')
+      .slice(0, 40)
+      .toLowerCase() || 'conversation';
   download(`${name}.json`, 'application/json', exportText([state.conv]));
 }
 
@@ -133,14 +138,16 @@ function say(parent: string | null, text: string, files: Attachment[]): boolean 
 export function sendResults(from: Message, results: string[]): boolean {
   if (!ready()) return false;
   let parent = from.id;
-  from.calls.filter((c) => c.done).forEach((c, i) => {
-    const m = newMessage('tool', parent);
-    m.call = c.id;
-    m.name = c.name;
-    m.text = results[i] ?? '';
-    add(state.conv, m);
-    parent = m.id;
-  });
+  from.calls
+    .filter((c) => c.done)
+    .forEach((c, i) => {
+      const m = newMessage('tool', parent);
+      m.call = c.id;
+      m.name = c.name;
+      m.text = results[i] ?? '';
+      add(state.conv, m);
+      parent = m.id;
+    });
   ask();
   return true;
 }
@@ -155,7 +162,13 @@ export function regenerate(old: Message): boolean {
 
 // Whether an answer was cut where the model can take it up again.
 export function canContinue(m: Message): boolean {
-  return (m.finish === 'length' || m.finish === 'stopped') && m.calls.length === 0 && !m.json && (m.text !== '' || m.reasoning !== '') && state.conv.leaf === m.id;
+  return (
+    (m.finish === 'length' || m.finish === 'stopped') &&
+    m.calls.length === 0 &&
+    !m.json &&
+    (m.text !== '' || m.reasoning !== '') &&
+    state.conv.leaf === m.id
+  );
 }
 
 export function goOn(m: Message): boolean {
@@ -252,7 +265,12 @@ function end(r: Run): void {
 function spoken(m: Message): string {
   if (m.finish === 'error') return `No answer: ${m.error}`;
   const blocks = parseBlocks(m.text.slice(0, 600));
-  const words = blocks.map((b) => ('src' in b ? plainText(parseSpans(b.src)) : '')).join(' ').replace(/\s+/g, ' ').trim().slice(0, 200);
+  const words = blocks
+    .map((b) => ('src' in b ? plainText(parseSpans(b.src)) : ''))
+    .join(' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+    .slice(0, 200);
   const how = m.finish === 'stopped' ? 'Answer stopped' : m.finish === 'length' ? 'Answer cut at its longest' : 'Answer complete';
   const calls = m.calls.length > 0 ? ` The model calls ${m.calls.map((c) => c.name).join(', ')}.` : '';
   return `${how}. ${words}${calls}`;

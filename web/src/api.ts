@@ -3,7 +3,10 @@ import { SseReader } from './sse.ts';
 import { errorText } from './turn.ts';
 
 export class ApiError extends Error {
-  constructor(readonly status: number, message: string) {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
     super(message);
   }
 }
@@ -67,7 +70,10 @@ export async function metricsText(): Promise<string> {
 // Calls onData for the data of each event; returns when [DONE] came. A stream that ends without it was cut.
 export async function chat(body: unknown, signal: AbortSignal, onData: (data: string) => void): Promise<void> {
   const r = await ask('v1/chat/completions', {
-    method: 'POST', headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' }, body: JSON.stringify(body), signal,
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+    body: JSON.stringify(body),
+    signal,
   });
   if (!r.body) throw new ApiError(r.status, 'the answer has no body');
   const reader = r.body.getReader();

@@ -22,11 +22,15 @@ function fit(): void {
 
 function drawFiles(): void {
   const list = byId('files');
-  list.replaceChildren(...files.map((f, i) => fileItem(f, () => {
-    files.splice(i, 1);
-    drawFiles();
-    area().focus();
-  })));
+  list.replaceChildren(
+    ...files.map((f, i) =>
+      fileItem(f, () => {
+        files.splice(i, 1);
+        drawFiles();
+        area().focus();
+      }),
+    ),
+  );
   list.hidden = files.length === 0;
   drawSend();
 }
@@ -68,7 +72,11 @@ const WORDS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
 function startEffort(): void {
   const select = byId<HTMLSelectElement>('effort');
   const exact = byId<HTMLInputElement>('effort-number');
-  select.append(h('option', { value: '' }, 'default'), ...WORDS.map((w) => h('option', { value: w }, w)), h('option', { value: 'number' }, 'number…'));
+  select.append(
+    h('option', { value: '' }, 'default'),
+    ...WORDS.map((w) => h('option', { value: w }, w)),
+    h('option', { value: 'number' }, 'number…'),
+  );
   const kept = state.settings.effort;
   select.value = kept === '' || WORDS.includes(kept) ? kept : 'number';
   exact.hidden = select.value !== 'number';
@@ -89,7 +97,12 @@ function startEffort(): void {
     exact.focus();
   });
   exact.addEventListener('input', () => set(exact.value));
-  exact.addEventListener('keydown', (e) => { if (e.key === 'Enter') { e.preventDefault(); area().focus(); } });
+  exact.addEventListener('keydown', (e) => {
+    if (e.key === 'Enter') {
+      e.preventDefault();
+      area().focus();
+    }
+  });
 }
 
 /* ---- drop */
@@ -97,10 +110,22 @@ function startDrop(): void {
   const main = byId('main');
   let depth = 0;
   const has = (e: DragEvent): boolean => [...(e.dataTransfer?.types ?? [])].includes('Files');
-  const mark = (d: number): void => { depth = d; main.classList.toggle('drop-here', depth > 0); };
-  main.addEventListener('dragenter', (e) => { if (has(e)) { e.preventDefault(); mark(depth + 1); } });
-  main.addEventListener('dragleave', (e) => { if (has(e)) mark(Math.max(0, depth - 1)); });
-  main.addEventListener('dragover', (e) => { if (has(e)) e.preventDefault(); });
+  const mark = (d: number): void => {
+    depth = d;
+    main.classList.toggle('drop-here', depth > 0);
+  };
+  main.addEventListener('dragenter', (e) => {
+    if (has(e)) {
+      e.preventDefault();
+      mark(depth + 1);
+    }
+  });
+  main.addEventListener('dragleave', (e) => {
+    if (has(e)) mark(Math.max(0, depth - 1));
+  });
+  main.addEventListener('dragover', (e) => {
+    if (has(e)) e.preventDefault();
+  });
   main.addEventListener('drop', (e) => {
     if (!has(e)) return;
     e.preventDefault();
@@ -121,9 +146,19 @@ function switchDraft(): void {
 }
 
 export function startComposer(): void {
-  byId('composer-left').append(iconButton('clip', 'Attach pictures or sounds', () => {
-    void pickFiles(ACCEPT, true).then((found) => { if (found.length > 0) return take(found); return undefined; });
-  }, { id: 'attach' }));
+  byId('composer-left').append(
+    iconButton(
+      'clip',
+      'Attach pictures or sounds',
+      () => {
+        void pickFiles(ACCEPT, true).then((found) => {
+          if (found.length > 0) return take(found);
+          return undefined;
+        });
+      },
+      { id: 'attach' },
+    ),
+  );
   byId('composer').addEventListener('submit', (e) => {
     e.preventDefault();
     if (run() && document.activeElement === byId('send')) {
@@ -133,7 +168,10 @@ export function startComposer(): void {
       submit();
     }
   });
-  area().addEventListener('input', () => { fit(); drawSend(); });
+  area().addEventListener('input', () => {
+    fit();
+    drawSend();
+  });
   area().addEventListener('keydown', (e) => {
     if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) {
       e.preventDefault();
@@ -141,7 +179,10 @@ export function startComposer(): void {
     } else if (e.key === 'ArrowUp' && area().value === '' && files.length === 0 && !run()) {
       const last = path(state.conv).findLast((m) => m.role === 'user');
       const button = last && [...document.querySelectorAll<HTMLElement>('.message.user [aria-label="Edit message"]')].at(-1);
-      if (button) { e.preventDefault(); button.click(); }
+      if (button) {
+        e.preventDefault();
+        button.click();
+      }
     }
   });
   area().addEventListener('paste', (e) => {

@@ -20,10 +20,10 @@ export interface Call {
 }
 
 export interface Stats {
-  first_s: number;  // request to first token
-  total_s: number;  // request to end
+  first_s: number; // request to first token
+  total_s: number; // request to end
   decode_s: number; // first to last token
-  think_s: number;  // first token to first token of the answer
+  think_s: number; // first token to first token of the answer
   prompt: number;
   cached: number;
   tokens: number;
@@ -42,8 +42,8 @@ export interface Message {
   files: Attachment[];
   reasoning: string;
   calls: Call[];
-  call: string;  // of a tool's result: the id of its call
-  name: string;  // of a tool's result: the function
+  call: string; // of a tool's result: the id of its call
+  name: string; // of a tool's result: the function
   finish: Finish;
   error: string;
   json: boolean; // the answer was asked for as JSON
@@ -73,14 +73,26 @@ export function newConversation(system: string): Conversation {
 
 export function newMessage(role: Message['role'], parent: string | null): Message {
   return {
-    id: newId(), parent, role, at: Date.now(), text: '', files: [], reasoning: '', calls: [], call: '', name: '', finish: '', error: '',
-    json: false, stats: null,
+    id: newId(),
+    parent,
+    role,
+    at: Date.now(),
+    text: '',
+    files: [],
+    reasoning: '',
+    calls: [],
+    call: '',
+    name: '',
+    finish: '',
+    error: '',
+    json: false,
+    stats: null,
   };
 }
 
 export function path(conv: Conversation): Message[] {
   const out: Message[] = [];
-  for (let id = conv.leaf; id !== null; ) {
+  for (let id = conv.leaf; id !== null;) {
     const m = conv.messages.get(id);
     if (!m || out.length > conv.messages.size) break;
     out.push(m);
@@ -113,7 +125,13 @@ export function lookAt(conv: Conversation, m: Message): void {
 }
 
 export function titleFrom(m: Message): string {
-  const line = m.text.split('\n').map((l) => l.trim()).find((l) => l !== '') ?? m.files[0]?.name ?? '';
+  const line =
+    m.text
+      .split('\n')
+      .map((l) => l.trim())
+      .find((l) => l !== '') ??
+    m.files[0]?.name ??
+    '';
   const chars = Array.from(line);
   return chars.length > 60 ? `${chars.slice(0, 59).join('').trimEnd()}…` : line;
 }
@@ -150,9 +168,14 @@ function conversationFrom(value: unknown, at: string): Conversation {
     messages.set(message.id, message);
   });
   const conv: Conversation = {
-    id: idFrom(o['id'], `${at}.id`), title: text(o['title'], `${at}.title`), named: o['named'] === true,
-    created: number(o['created'], `${at}.created`), updated: number(o['updated'], `${at}.updated`), system: text(o['system'], `${at}.system`),
-    leaf: o['leaf'] === null ? null : idFrom(o['leaf'], `${at}.leaf`), messages,
+    id: idFrom(o['id'], `${at}.id`),
+    title: text(o['title'], `${at}.title`),
+    named: o['named'] === true,
+    created: number(o['created'], `${at}.created`),
+    updated: number(o['updated'], `${at}.updated`),
+    system: text(o['system'], `${at}.system`),
+    leaf: o['leaf'] === null ? null : idFrom(o['leaf'], `${at}.leaf`),
+    messages,
   };
   if (conv.leaf !== null && !messages.has(conv.leaf)) throw new Error(`${at}.leaf names no message`);
   checkTree(conv, at);
@@ -163,7 +186,7 @@ function checkTree(conv: Conversation, at: string): void {
   const good = new Set<string>();
   for (const m of conv.messages.values()) {
     const trail: string[] = [];
-    for (let k: Message | undefined = m; k && !good.has(k.id); ) {
+    for (let k: Message | undefined = m; k && !good.has(k.id);) {
       if (trail.includes(k.id)) throw new Error(`${at}: messages are their own parents (${k.id})`);
       trail.push(k.id);
       if (k.parent === null) break;
@@ -184,12 +207,20 @@ function messageFrom(value: unknown, at: string): Message {
   const finish = FINISHES.find((f) => f === o['finish']);
   if (finish === undefined) throw new Error(`${at}.finish is not known`);
   return {
-    id: idFrom(o['id'], `${at}.id`), parent: o['parent'] === null ? null : idFrom(o['parent'], `${at}.parent`), role,
-    at: number(o['at'], `${at}.at`), text: text(o['text'], `${at}.text`), reasoning: text(o['reasoning'], `${at}.reasoning`),
+    id: idFrom(o['id'], `${at}.id`),
+    parent: o['parent'] === null ? null : idFrom(o['parent'], `${at}.parent`),
+    role,
+    at: number(o['at'], `${at}.at`),
+    text: text(o['text'], `${at}.text`),
+    reasoning: text(o['reasoning'], `${at}.reasoning`),
     files: array(o['files'], `${at}.files`).map((f, i) => fileFrom(f, `${at}.files[${i}]`)),
     calls: array(o['calls'], `${at}.calls`).map((c, i) => callFrom(c, `${at}.calls[${i}]`)),
-    call: text(o['call'], `${at}.call`), name: text(o['name'], `${at}.name`), finish, error: text(o['error'], `${at}.error`),
-    json: o['json'] === true, stats: o['stats'] === null ? null : statsFrom(o['stats'], `${at}.stats`),
+    call: text(o['call'], `${at}.call`),
+    name: text(o['name'], `${at}.name`),
+    finish,
+    error: text(o['error'], `${at}.error`),
+    json: o['json'] === true,
+    stats: o['stats'] === null ? null : statsFrom(o['stats'], `${at}.stats`),
   };
 }
 
@@ -206,15 +237,27 @@ function fileFrom(value: unknown, at: string): Attachment {
 
 function callFrom(value: unknown, at: string): Call {
   const o = object(value, at);
-  return { id: text(o['id'], `${at}.id`), name: text(o['name'], `${at}.name`), args: text(o['args'], `${at}.args`), done: o['done'] === true };
+  return {
+    id: text(o['id'], `${at}.id`),
+    name: text(o['name'], `${at}.name`),
+    args: text(o['args'], `${at}.args`),
+    done: o['done'] === true,
+  };
 }
 
 function statsFrom(value: unknown, at: string): Stats {
   const o = object(value, at);
   const n = (key: string): number => number(o[key], `${at}.${key}`);
   return {
-    first_s: n('first_s'), total_s: n('total_s'), decode_s: n('decode_s'), think_s: n('think_s'), prompt: n('prompt'), cached: n('cached'),
-    tokens: n('tokens'), reasoning: n('reasoning'), counted: o['counted'] === true,
+    first_s: n('first_s'),
+    total_s: n('total_s'),
+    decode_s: n('decode_s'),
+    think_s: n('think_s'),
+    prompt: n('prompt'),
+    cached: n('cached'),
+    tokens: n('tokens'),
+    reasoning: n('reasoning'),
+    counted: o['counted'] === true,
   };
 }
 

@@ -20,7 +20,9 @@ const ICONS = {
   plus: 'M12 5v14M5 12h14',
   menu: 'M4 7h16M4 12h16M4 17h16',
   sliders: 'M4 8h9M17 8h3M4 16h3M11 16h9M15 5.5v5M9 13.5v5',
-  sun: 'M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8M12 3v1.5M12 19.5V21M3 12h1.5M19.5 12H21M5.6 5.6l1.1 1.1M17.3 17.3l1.1 1.1M18.4 5.6l-1.1 1.1M6.7 17.3l-1.1 1.1',
+  sun:
+    'M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8M12 3v1.5M12 19.5V21M3 12h1.5M19.5 12H21' +
+    'M5.6 5.6l1.1 1.1M17.3 17.3l1.1 1.1M18.4 5.6l-1.1 1.1M6.7 17.3l-1.1 1.1',
   moon: 'M19.5 14.2A8 8 0 0 1 9.8 4.5a8 8 0 1 0 9.7 9.7Z',
   auto: 'M12 4a8 8 0 1 0 0 16ZM12 4a8 8 0 0 1 0 16',
   copy: 'M9 9h10v10H9zM15 9V5H5v10h4',
@@ -80,7 +82,9 @@ export function byId<T extends HTMLElement>(id: string): T {
 export function announce(text: string, urgent = false): void {
   const region = byId(urgent ? 'alert' : 'status');
   region.textContent = '';
-  setTimeout(() => { region.textContent = text; }, 60); // the same words twice are two announcements
+  setTimeout(() => {
+    region.textContent = text;
+  }, 60); // the same words twice are two announcements
 }
 
 let noticeTimer = 0;
@@ -139,8 +143,14 @@ export function download(name: string, type: string, text: string): void {
 export function pickFiles(accept: string, multiple: boolean): Promise<File[]> {
   return new Promise((resolve) => {
     const input = h('input', { type: 'file', accept, multiple, class: 'off-screen', 'aria-hidden': 'true', tabindex: -1 });
-    input.addEventListener('change', () => { resolve([...(input.files ?? [])]); input.remove(); });
-    input.addEventListener('cancel', () => { resolve([]); input.remove(); });
+    input.addEventListener('change', () => {
+      resolve([...(input.files ?? [])]);
+      input.remove();
+    });
+    input.addEventListener('cancel', () => {
+      resolve([]);
+      input.remove();
+    });
     document.body.append(input);
     input.click();
   });

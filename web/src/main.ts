@@ -57,7 +57,8 @@ function startTop(): void {
   byId('top-right').append(
     iconButton('pencil', 'Rename conversation', startRename, { id: 'rename' }),
     iconButton('save', 'Export this conversation', exportOne, { id: 'export' }),
-    iconButton('sliders', 'Settings', () => openSettings(() => void askForKey()), { id: 'settings' }));
+    iconButton('sliders', 'Settings', () => openSettings(() => void askForKey()), { id: 'settings' }),
+  );
   on(['conv'], drawTop);
   on(['server', 'settings'], () => {
     byId('model').textContent = state.settings.model || state.models[0] || '';
@@ -66,12 +67,17 @@ function startTop(): void {
 }
 
 function startSkip(): void {
-  document.querySelector('.skip')!.addEventListener('click', (e) => { e.preventDefault(); byId('prompt').focus(); }); // without #prompt in the address
+  document.querySelector('.skip')!.addEventListener('click', (e) => {
+    e.preventDefault();
+    byId('prompt').focus();
+  }); // without #prompt in the address
 }
 
 function startEmpty(): void {
-  byId('empty').append(h('p', { class: 'hello' }, 'What is on your mind?'),
-    h('p', { class: 'hint' }, 'Your words go to the machine that serves this page, and nowhere else.'));
+  byId('empty').append(
+    h('p', { class: 'hello' }, 'What is on your mind?'),
+    h('p', { class: 'hint' }, 'Your words go to the machine that serves this page, and nowhere else.'),
+  );
 }
 
 async function start(): Promise<void> {
@@ -97,7 +103,8 @@ async function start(): Promise<void> {
   startMeters();
   void loadModels();
   document.addEventListener('visibilitychange', () => {
-    if (document.hidden) for (const r of state.runs.values()) void store.save(r.conv).catch(() => undefined); // the page may be on its way out
+    // The page may be on its way out.
+    if (document.hidden) for (const r of state.runs.values()) void store.save(r.conv).catch(() => undefined);
   });
   store.onOtherTab(() => void refreshList());
   byId('prompt').focus();

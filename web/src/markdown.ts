@@ -258,7 +258,14 @@ function paragraph(lines: string[], at: number, depth: number, out: Block[]): nu
   let i = at + 1;
   while (i < lines.length && !blank(lines[i]!) && !interrupts(lines, i, depth)) i += 1;
   // Spaces at a line's end say "break here"; at its start they say nothing.
-  out.push({ t: 'p', src: lines.slice(at, i).map((l) => l.replace(/^[ \t]+/, '')).join('\n').trimEnd() });
+  out.push({
+    t: 'p',
+    src: lines
+      .slice(at, i)
+      .map((l) => l.replace(/^[ \t]+/, ''))
+      .join('\n')
+      .trimEnd(),
+  });
   return i;
 }
 
@@ -355,7 +362,10 @@ class Spans {
   private readonly noRun = new Set<number>(); // lengths of backtick runs that do not come again
   private readonly noClose = new Set<string>(); // ends of maths that do not come again
 
-  constructor(private readonly s: string, private readonly depth = 0) {}
+  constructor(
+    private readonly s: string,
+    private readonly depth = 0,
+  ) {}
 
   run(): Span[] {
     while (this.i < this.s.length) this.step();
@@ -376,18 +386,33 @@ class Spans {
   private step(): void {
     const ch = this.s[this.i]!;
     switch (ch) {
-      case '\\': return this.backslash();
-      case '`': return this.code();
-      case '$': return this.dollar();
-      case '*': case '_': case '~': return this.delimiter(ch);
-      case '[': return this.open(false);
-      case '!': return this.s[this.i + 1] === '[' ? this.open(true) : this.plain();
-      case ']': return this.close();
-      case '<': return this.angle();
-      case '&': return this.entity();
-      case '\n': return this.newline();
-      case 'h': case 'H': return this.bare();
-      default: return this.plain();
+      case '\\':
+        return this.backslash();
+      case '`':
+        return this.code();
+      case '$':
+        return this.dollar();
+      case '*':
+      case '_':
+      case '~':
+        return this.delimiter(ch);
+      case '[':
+        return this.open(false);
+      case '!':
+        return this.s[this.i + 1] === '[' ? this.open(true) : this.plain();
+      case ']':
+        return this.close();
+      case '<':
+        return this.angle();
+      case '&':
+        return this.entity();
+      case '\n':
+        return this.newline();
+      case 'h':
+      case 'H':
+        return this.bare();
+      default:
+        return this.plain();
     }
   }
 
@@ -447,7 +472,7 @@ class Spans {
     let n = 1;
     while (this.s[this.i + n] === '`') n += 1;
     if (!this.noRun.has(n)) {
-      for (let k = this.i + n; ; ) {
+      for (let k = this.i + n; ;) {
         k = this.s.indexOf('`', k);
         if (k < 0) {
           this.noRun.add(n);
@@ -591,18 +616,21 @@ function count(s: string, ch: string): number {
   return s.split(ch).length - 1;
 }
 
-// "(url "title")" at i.
+// What follows "[text]": (url), (<url>), (url "title").
+const URL_ANGLE = String.raw`<([^<>\n]{0,2000})>`;
+const URL_PLAIN = String.raw`((?:[^\s()\\]|\\.|\([^\s()]{0,200}\)){0,2000})`;
+const TITLE = String.raw`(?:[ \t\n]+(?:"[^"]{0,200}"|'[^']{0,200}'))?`;
+const TARGET = new RegExp(String.raw`^\([ \t]*(?:${URL_ANGLE}|${URL_PLAIN})${TITLE}[ \t]*\)`);
+
 function target(s: string, i: number): { url: string; end: number } | null {
-  if (s[i] !== '(') return null;
-  const rest = s.slice(i, i + 2300);
-  const m = /^\([ \t]*(?:<([^<>\n]{0,2000})>|((?:[^\s()\\]|\\.|\([^\s()]{0,200}\)){0,2000}))(?:[ \t\n]+(?:"[^"]{0,200}"|'[^']{0,200}'))?[ \t]*\)/.exec(rest);
+  const m = s[i] === '(' ? TARGET.exec(s.slice(i, i + 2300)) : null;
   return m ? { url: (m[1] ?? m[2] ?? '').replace(/\\([!-/:-@[-`{-~])/g, '$1'), end: i + m[0].length } : null;
 }
 
 interface Wrap {
   t: 'strong' | 'em' | 'del';
   from: number; // after this node
-  to: number;   // before this node
+  to: number; // before this node
 }
 
 // CommonMark's pairing of runs, with its floor per kind of closer, which keeps it linear.

@@ -15,9 +15,15 @@ function set(name: string, value: string | null, share?: number): void {
   if (!r) {
     const text = h('dd');
     const bar = h('i');
-    const row = h('div', { class: 'meter', hidden: true }, h('dt', {}, name), text, h('div', { class: 'bar', 'aria-hidden': 'true', hidden: true }, bar));
+    const row = h(
+      'div',
+      { class: 'meter', hidden: true },
+      h('dt', {}, name),
+      text,
+      h('div', { class: 'bar', 'aria-hidden': 'true', hidden: true }, bar),
+    );
     byId('meters').querySelector('dl')!.append(row);
-    rows.set(name, r = { row, value: text, bar });
+    rows.set(name, (r = { row, value: text, bar }));
   }
   r.row.hidden = value === null;
   if (value !== null && r.value.textContent !== value) r.value.textContent = value;
@@ -31,7 +37,11 @@ function draw(): void {
   const s = m?.stats;
   set('Speed', rate === null ? null : `${s?.counted ? '' : '~'}${rate < 100 ? rate.toFixed(1) : rate.toFixed(0)} tok/s`);
   set('First token', s && s.first_s > 0 ? secondsText(s.first_s) : null);
-  set('Prompt cached', s?.counted && s.prompt > 0 ? `${s.cached} of ${s.prompt}` : null, s?.counted && s.prompt > 0 ? s.cached / s.prompt : undefined);
+  set(
+    'Prompt cached',
+    s?.counted && s.prompt > 0 ? `${s.cached} of ${s.prompt}` : null,
+    s?.counted && s.prompt > 0 ? s.cached / s.prompt : undefined,
+  );
   const memory = metrics.get('inkjet_resident_memory_bytes') ?? metrics.get('inkjet_heap_bytes');
   set('Memory', memory === undefined ? null : bytesText(memory));
   const cache = metrics.get('inkjet_prefix_cache_bytes');
@@ -49,7 +59,8 @@ async function poll(): Promise<void> {
     metrics = parseMetrics(await metricsText());
     failed = 0;
   } catch (e) {
-    if (e instanceof ApiError && e.status !== 0) failed = 0; // it answers, but not this: no meters then
+    if (e instanceof ApiError && e.status !== 0)
+      failed = 0; // it answers, but not this: no meters then
     else failed = (await health()) ? 0 : failed + 1;
     metrics = new Map();
   }
@@ -74,7 +85,11 @@ export async function loadModels(): Promise<void> {
 export function startMeters(): void {
   byId('meters').append(h('dl'));
   on(['stream', 'thread', 'runs'], draw);
-  const tick = (): void => { void poll().finally(() => setTimeout(tick, run() ? 2000 : 5000)); };
+  const tick = (): void => {
+    void poll().finally(() => setTimeout(tick, run() ? 2000 : 5000));
+  };
   tick();
-  document.addEventListener('visibilitychange', () => { if (!document.hidden) void poll(); });
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden) void poll();
+  });
 }

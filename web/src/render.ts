@@ -42,28 +42,45 @@ function growCode(old: Block, now: Block, el: HTMLElement): boolean {
 export function codeElement(text: string, lang: string): HTMLElement {
   const code = h('code', {}, text);
   const name = lang || 'text';
-  return h('div', { class: 'code' },
-    h('div', { class: 'code-bar' }, h('span', {}, name), copyButton(() => code.textContent ?? '', 'Copy code')),
-    h('pre', { tabindex: 0, role: 'group', 'aria-label': `Code: ${name}` }, code));
+  return h(
+    'div',
+    { class: 'code' },
+    h(
+      'div',
+      { class: 'code-bar' },
+      h('span', {}, name),
+      copyButton(() => code.textContent ?? '', 'Copy code'),
+    ),
+    h('pre', { tabindex: 0, role: 'group', 'aria-label': `Code: ${name}` }, code),
+  );
 }
 
 function blockElement(b: Block): HTMLElement {
   switch (b.t) {
-    case 'p': return inline(h('p', { dir: 'auto' }), b.src);
-    case 'h': return inline(h(`h${Math.min(6, b.level + BASE)}` as 'h3', { dir: 'auto' }), b.src);
-    case 'code': return codeElement(b.s, b.lang);
-    case 'math': return h('div', { class: 'math-block', tabindex: 0, role: 'group', 'aria-label': 'Formula' }, b.s);
-    case 'quote': return h('blockquote', { dir: 'auto' }, ...b.c.map(blockElement));
-    case 'hr': return h('hr');
-    case 'list': return listElement(b);
-    case 'table': return tableElement(b);
+    case 'p':
+      return inline(h('p', { dir: 'auto' }), b.src);
+    case 'h':
+      return inline(h(`h${Math.min(6, b.level + BASE)}` as 'h3', { dir: 'auto' }), b.src);
+    case 'code':
+      return codeElement(b.s, b.lang);
+    case 'math':
+      return h('div', { class: 'math-block', tabindex: 0, role: 'group', 'aria-label': 'Formula' }, b.s);
+    case 'quote':
+      return h('blockquote', { dir: 'auto' }, ...b.c.map(blockElement));
+    case 'hr':
+      return h('hr');
+    case 'list':
+      return listElement(b);
+    case 'table':
+      return tableElement(b);
   }
 }
 
 function listElement(b: Extract<Block, { t: 'list' }>): HTMLElement {
   const items = b.items.map((item) => {
     const li = h('li', { dir: 'auto', class: item.task === null ? null : 'task' });
-    if (item.task !== null) li.append(h('input', { type: 'checkbox', disabled: true, checked: item.task, 'aria-label': item.task ? 'done' : 'open' }));
+    if (item.task !== null)
+      li.append(h('input', { type: 'checkbox', disabled: true, checked: item.task, 'aria-label': item.task ? 'done' : 'open' }));
     for (const c of item.c) {
       if (c.t === 'p' && b.tight) {
         if (li.lastChild instanceof HTMLElement && li.lastChild.tagName === 'SPAN') li.append(h('br'));
@@ -78,10 +95,19 @@ function listElement(b: Extract<Block, { t: 'list' }>): HTMLElement {
 }
 
 function tableElement(b: Extract<Block, { t: 'table' }>): HTMLElement {
-  const row = (cells: string[], tag: 'th' | 'td'): HTMLElement => h('tr', {}, ...cells.map((c, i) =>
-    inline(h(tag, { class: b.align[i] ? `to-${b.align[i]}` : null, scope: tag === 'th' ? 'col' : null, dir: 'auto' }), c)));
-  return h('div', { class: 'table', tabindex: 0, role: 'group', 'aria-label': 'Table' },
-    h('table', {}, h('thead', {}, row(b.head, 'th')), h('tbody', {}, ...b.rows.map((r) => row(r, 'td')))));
+  const row = (cells: string[], tag: 'th' | 'td'): HTMLElement =>
+    h(
+      'tr',
+      {},
+      ...cells.map((c, i) =>
+        inline(h(tag, { class: b.align[i] ? `to-${b.align[i]}` : null, scope: tag === 'th' ? 'col' : null, dir: 'auto' }), c),
+      ),
+    );
+  return h(
+    'div',
+    { class: 'table', tabindex: 0, role: 'group', 'aria-label': 'Table' },
+    h('table', {}, h('thead', {}, row(b.head, 'th')), h('tbody', {}, ...b.rows.map((r) => row(r, 'td')))),
+  );
 }
 
 function inline<T extends HTMLElement>(el: T, src: string): T {
@@ -91,11 +117,19 @@ function inline<T extends HTMLElement>(el: T, src: string): T {
 
 function spanNode(s: Span): Node {
   switch (s.t) {
-    case 'text': return document.createTextNode(s.s);
-    case 'code': return h('code', {}, s.s);
-    case 'math': return h('span', { class: 'math' }, s.s);
-    case 'br': return h('br');
-    case 'strong': case 'em': case 'del': return h(s.t, {}, ...s.c.map(spanNode));
-    case 'link': return h('a', { href: s.href, title: s.href, target: '_blank', rel: 'noopener noreferrer nofollow' }, ...s.c.map(spanNode));
+    case 'text':
+      return document.createTextNode(s.s);
+    case 'code':
+      return h('code', {}, s.s);
+    case 'math':
+      return h('span', { class: 'math' }, s.s);
+    case 'br':
+      return h('br');
+    case 'strong':
+    case 'em':
+    case 'del':
+      return h(s.t, {}, ...s.c.map(spanNode));
+    case 'link':
+      return h('a', { href: s.href, title: s.href, target: '_blank', rel: 'noopener noreferrer nofollow' }, ...s.c.map(spanNode));
   }
 }

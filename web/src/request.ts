@@ -6,8 +6,8 @@ import { path } from './conversation.ts';
 
 export interface Settings {
   model: string;
-  effort: string;        // '' : the server's default; else a word or a number as text
-  temperature: string;   // numbers stay as they were typed, so that nothing is rounded or coerced on the way
+  effort: string; // '' : the server's default; else a word or a number as text
+  temperature: string; // numbers stay as they were typed, so that nothing is rounded or coerced on the way
   top_p: string;
   top_k: string;
   min_p: string;
@@ -16,19 +16,34 @@ export interface Settings {
   frequency_penalty: string;
   seed: string;
   max_tokens: string;
-  stop: string;          // one per line
+  stop: string; // one per line
   format: 'text' | 'json_object' | 'json_schema';
   schema: string;
-  tools: string;         // JSON
-  system: string;        // what a new conversation begins with
+  tools: string; // JSON
+  system: string; // what a new conversation begins with
 }
 
 export const DEFAULTS: Settings = {
-  model: '', effort: '', temperature: '', top_p: '', top_k: '', min_p: '', repetition_penalty: '', presence_penalty: '', frequency_penalty: '',
-  seed: '', max_tokens: '', stop: '', format: 'text', schema: '', tools: '', system: '',
+  model: '',
+  effort: '',
+  temperature: '',
+  top_p: '',
+  top_k: '',
+  min_p: '',
+  repetition_penalty: '',
+  presence_penalty: '',
+  frequency_penalty: '',
+  seed: '',
+  max_tokens: '',
+  stop: '',
+  format: 'text',
+  schema: '',
+  tools: '',
+  system: '',
 };
 
-type Field = 'temperature' | 'top_p' | 'top_k' | 'min_p' | 'repetition_penalty' | 'presence_penalty' | 'frequency_penalty' | 'seed' | 'max_tokens';
+type Field =
+  'temperature' | 'top_p' | 'top_k' | 'min_p' | 'repetition_penalty' | 'presence_penalty' | 'frequency_penalty' | 'seed' | 'max_tokens';
 
 export interface NumberField {
   key: Field;
@@ -41,14 +56,38 @@ export interface NumberField {
 }
 
 export const NUMBERS: NumberField[] = [
-  { key: 'temperature', wire: 'temperature', label: 'Temperature', hint: '0 always takes the likeliest token', min: 0, max: 2, integer: false },
+  {
+    key: 'temperature',
+    wire: 'temperature',
+    label: 'Temperature',
+    hint: '0 always takes the likeliest token',
+    min: 0,
+    max: 2,
+    integer: false,
+  },
   { key: 'top_p', wire: 'top_p', label: 'Top p', hint: 'keep the likeliest tokens with this share', min: 0, max: 1, integer: false },
   { key: 'top_k', wire: 'top_k', label: 'Top k', hint: 'keep this many tokens; 0 keeps all', min: 0, max: 2147483647, integer: true },
   { key: 'min_p', wire: 'min_p', label: 'Min p', hint: 'drop tokens below this share of the best', min: 0, max: 1, integer: false },
-  { key: 'repetition_penalty', wire: 'repetition_penalty', label: 'Repetition penalty', hint: '1 is off', min: 0.01, max: 10, integer: false },
+  {
+    key: 'repetition_penalty',
+    wire: 'repetition_penalty',
+    label: 'Repetition penalty',
+    hint: '1 is off',
+    min: 0.01,
+    max: 10,
+    integer: false,
+  },
   { key: 'presence_penalty', wire: 'presence_penalty', label: 'Presence penalty', hint: '0 is off', min: -2, max: 2, integer: false },
   { key: 'frequency_penalty', wire: 'frequency_penalty', label: 'Frequency penalty', hint: '0 is off', min: -2, max: 2, integer: false },
-  { key: 'seed', wire: 'seed', label: 'Seed', hint: 'the same seed gives the same answer', min: 0, max: Number.MAX_SAFE_INTEGER, integer: true },
+  {
+    key: 'seed',
+    wire: 'seed',
+    label: 'Seed',
+    hint: 'the same seed gives the same answer',
+    min: 0,
+    max: Number.MAX_SAFE_INTEGER,
+    integer: true,
+  },
   { key: 'max_tokens', wire: 'max_completion_tokens', label: 'Longest answer', hint: 'in tokens', min: 1, max: 2147483647, integer: true },
 ];
 
@@ -97,11 +136,19 @@ function tryJson(text: string): unknown {
 
 // goOn: the last message is an answer that was cut, and is to be continued.
 export function buildRequest(conv: Conversation, s: Settings, goOn = false): Record<string, unknown> {
-  const problem = NUMBERS.map((f) => problemOf(f, s[f.key])).find((p) => p !== null) ?? effortProblem(s.effort) ?? toolsProblem(s.tools) ??
+  const problem =
+    NUMBERS.map((f) => problemOf(f, s[f.key])).find((p) => p !== null) ??
+    effortProblem(s.effort) ??
+    toolsProblem(s.tools) ??
     schemaProblem(s.format, s.schema);
   if (problem) throw new Error(`${problem} (see Settings)`);
 
-  const body: Record<string, unknown> = { model: s.model || 'default', messages: messagesOf(conv), stream: true, stream_options: { include_usage: true } };
+  const body: Record<string, unknown> = {
+    model: s.model || 'default',
+    messages: messagesOf(conv),
+    stream: true,
+    stream_options: { include_usage: true },
+  };
   if (s.effort.trim() !== '') body['reasoning_effort'] = /^[a-z]/.test(s.effort.trim()) ? s.effort.trim() : Number(s.effort);
   for (const f of NUMBERS) if (s[f.key].trim() !== '') body[f.wire] = Number(s[f.key]);
   if (goOn) body['continue_final_message'] = true;
@@ -109,7 +156,10 @@ export function buildRequest(conv: Conversation, s: Settings, goOn = false): Rec
   if (stop.length > 0) body['stop'] = stop;
   if (s.format === 'json_object') body['response_format'] = { type: 'json_object' };
   if (s.format === 'json_schema') {
-    body['response_format'] = { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema: JSON.parse(s.schema) as unknown } };
+    body['response_format'] = {
+      type: 'json_schema',
+      json_schema: { name: 'answer', strict: true, schema: JSON.parse(s.schema) as unknown },
+    };
   }
   if (s.tools.trim() !== '') {
     const tools = JSON.parse(s.tools) as unknown[];
@@ -122,7 +172,8 @@ function messagesOf(conv: Conversation): unknown[] {
   const out: unknown[] = [];
   if (conv.system.trim() !== '') out.push({ role: 'system', content: conv.system });
   for (const m of path(conv)) {
-    const wire = m.role === 'user' ? userOf(m) : m.role === 'assistant' ? assistantOf(m) : { role: 'tool', tool_call_id: m.call, content: m.text };
+    const wire =
+      m.role === 'user' ? userOf(m) : m.role === 'assistant' ? assistantOf(m) : { role: 'tool', tool_call_id: m.call, content: m.text };
     if (wire) out.push(wire);
   }
   return out;
@@ -130,9 +181,11 @@ function messagesOf(conv: Conversation): unknown[] {
 
 function userOf(m: Message): unknown {
   if (m.files.length === 0) return { role: 'user', content: m.text };
-  const parts: unknown[] = m.files.map((f) => f.kind === 'image'
-    ? { type: 'image_url', image_url: { url: `data:${f.mime};base64,${f.data}` } }
-    : { type: 'input_audio', input_audio: { data: f.data, format: audioFormat(f.mime) } });
+  const parts: unknown[] = m.files.map((f) =>
+    f.kind === 'image'
+      ? { type: 'image_url', image_url: { url: `data:${f.mime};base64,${f.data}` } }
+      : { type: 'input_audio', input_audio: { data: f.data, format: audioFormat(f.mime) } },
+  );
   if (m.text !== '') parts.push({ type: 'text', text: m.text });
   return { role: 'user', content: parts };
 }
@@ -147,7 +200,11 @@ function assistantOf(m: Message): unknown {
   const calls = m.calls.filter((c) => c.done);
   if (m.text === '' && m.reasoning === '' && calls.length === 0) return null;
   return {
-    role: 'assistant', content: m.text === '' ? null : m.text, ...(m.reasoning === '' ? {} : { reasoning_content: m.reasoning }),
-    ...(calls.length === 0 ? {} : { tool_calls: calls.map((c) => ({ id: c.id, type: 'function', function: { name: c.name, arguments: c.args } })) }),
+    role: 'assistant',
+    content: m.text === '' ? null : m.text,
+    ...(m.reasoning === '' ? {} : { reasoning_content: m.reasoning }),
+    ...(calls.length === 0
+      ? {}
+      : { tool_calls: calls.map((c) => ({ id: c.id, type: 'function', function: { name: c.name, arguments: c.args } })) }),
   };
 }

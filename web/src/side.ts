@@ -34,21 +34,42 @@ function entry(e: Entry): HTMLLIElement {
   const title = e.title || 'Untitled';
   const running = state.runs.has(e.id);
   const here = e.id === state.conv.id;
-  return h('li', { class: here ? 'entry here' : 'entry' },
-    h('button', { type: 'button', class: 'entry-open', dir: 'auto', 'data-key': `open ${e.id}`, 'aria-current': here ? 'page' : null, title, onclick: () => {
-      void open(e.id).then((found) => {
-        if (!found) return notice('This conversation is not there any more.', true);
-        closeSide();
-        byId('prompt').focus();
-      });
-    } }, title, running && h('span', { class: 'pulse' }, h('span', { class: 'off-screen' }, ', answering'))),
-    iconButton('trash', `Delete ${title}`, () => {
-      void confirmBox('Delete this conversation?', `“${title}” will be gone from this browser.`, 'Delete').then(async (yes) => {
-        if (!yes) return;
-        await removeConversation(e.id);
-        byId('new').focus();
-      });
-    }, { 'data-key': `delete ${e.id}` }));
+  return h(
+    'li',
+    { class: here ? 'entry here' : 'entry' },
+    h(
+      'button',
+      {
+        type: 'button',
+        class: 'entry-open',
+        dir: 'auto',
+        'data-key': `open ${e.id}`,
+        'aria-current': here ? 'page' : null,
+        title,
+        onclick: () => {
+          void open(e.id).then((found) => {
+            if (!found) return notice('This conversation is not there any more.', true);
+            closeSide();
+            byId('prompt').focus();
+          });
+        },
+      },
+      title,
+      running && h('span', { class: 'pulse' }, h('span', { class: 'off-screen' }, ', answering')),
+    ),
+    iconButton(
+      'trash',
+      `Delete ${title}`,
+      () => {
+        void confirmBox('Delete this conversation?', `“${title}” will be gone from this browser.`, 'Delete').then(async (yes) => {
+          if (!yes) return;
+          await removeConversation(e.id);
+          byId('new').focus();
+        });
+      },
+      { 'data-key': `delete ${e.id}` },
+    ),
+  );
 }
 
 export function openSide(): void {
@@ -89,31 +110,54 @@ function applyTheme(t: Theme, button: HTMLElement): void {
 export function startSide(): void {
   const make = byId('new');
   make.append(icon('plus'), 'New conversation');
-  make.addEventListener('click', () => { startNew(); closeSide(); byId('prompt').focus(); });
+  make.addEventListener('click', () => {
+    startNew();
+    closeSide();
+    byId('prompt').focus();
+  });
 
   let theme = loadTheme();
-  const themeButton: HTMLButtonElement = iconButton('auto', '', () => {
-    theme = THEMES[theme].next;
-    saveTheme(theme);
-    applyTheme(theme, themeButton);
-  }, { id: 'theme' });
+  const themeButton: HTMLButtonElement = iconButton(
+    'auto',
+    '',
+    () => {
+      theme = THEMES[theme].next;
+      saveTheme(theme);
+      applyTheme(theme, themeButton);
+    },
+    { id: 'theme' },
+  );
   applyTheme(theme, themeButton);
   byId('side-tools').append(
-    iconButton('load', 'Import conversations', () => {
-      void pickFiles('application/json,.json', false).then(async ([f]) => { if (f) await importFile(f); });
-    }, { id: 'import' }),
+    iconButton(
+      'load',
+      'Import conversations',
+      () => {
+        void pickFiles('application/json,.json', false).then(async ([f]) => {
+          if (f) await importFile(f);
+        });
+      },
+      { id: 'import' },
+    ),
     iconButton('save', 'Export all conversations', () => void exportAll(), { id: 'export-all' }),
-    themeButton);
+    themeButton,
+  );
 
   byId('top-left').append(iconButton('menu', 'Conversations', openSide, { id: 'menu', 'aria-controls': 'side', 'aria-expanded': 'false' }));
-  byId('shade').addEventListener('click', () => { closeSide(); byId('menu').focus(); });
+  byId('shade').addEventListener('click', () => {
+    closeSide();
+    byId('menu').focus();
+  });
   document.addEventListener('keydown', (e) => {
     if (e.key !== 'Escape' || !document.body.classList.contains('side-open') || document.querySelector('dialog[open]')) return;
     e.preventDefault(); // it does not stop an answer as well
     closeSide();
     byId('menu').focus();
   });
-  narrow.addEventListener('change', () => { closeSide(); sync(); });
+  narrow.addEventListener('change', () => {
+    closeSide();
+    sync();
+  });
   sync();
   on(['list', 'runs'], drawList);
 }

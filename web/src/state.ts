@@ -18,7 +18,7 @@ export interface State {
   runs: Map<string, Run>; // by conversation: an answer goes on while another conversation is looked at
   models: string[];
   online: boolean;
-  kept: boolean;          // conversations outlive the page
+  kept: boolean; // conversations outlive the page
 }
 
 export const state = {} as State;

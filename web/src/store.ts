@@ -48,7 +48,9 @@ export async function load(id: string): Promise<Conversation | null> {
 }
 
 export async function loadAll(): Promise<Conversation[]> {
-  return db ? wait(db.transaction('conversations').objectStore('conversations').getAll() as IDBRequest<Conversation[]>) : [...memory.values()];
+  return db
+    ? wait(db.transaction('conversations').objectStore('conversations').getAll() as IDBRequest<Conversation[]>)
+    : [...memory.values()];
 }
 
 function change(work: (conversations: IDBObjectStore, list: IDBObjectStore) => void): Promise<void> {

@@ -17,7 +17,10 @@ abstract class View {
   protected readonly foot = h('div', { class: 'actions' });
   private footKey = '';
 
-  constructor(readonly m: Message, name: string) {
+  constructor(
+    readonly m: Message,
+    name: string,
+  ) {
     this.article = h('article', {}, h('h2', { class: 'off-screen' }, name));
     this.el = h('li', { class: `message ${m.role}` }, this.article);
   }
@@ -44,10 +47,22 @@ abstract class View {
 function versions(peers: Message[], place: number): HTMLElement {
   const step = (by: number, name: 'left' | 'right', label: string): HTMLButtonElement => {
     const to = peers[place + by];
-    return iconButton(name, label, () => { if (to) move(to, label); }, { disabled: !to || run() !== null });
+    return iconButton(
+      name,
+      label,
+      () => {
+        if (to) move(to, label);
+      },
+      { disabled: !to || run() !== null },
+    );
   };
-  return h('span', { class: 'versions', role: 'group', 'aria-label': `Version ${place + 1} of ${peers.length}` },
-    step(-1, 'left', 'Earlier version'), h('span', {}, `${place + 1}/${peers.length}`), step(1, 'right', 'Later version'));
+  return h(
+    'span',
+    { class: 'versions', role: 'group', 'aria-label': `Version ${place + 1} of ${peers.length}` },
+    step(-1, 'left', 'Earlier version'),
+    h('span', {}, `${place + 1}/${peers.length}`),
+    step(1, 'right', 'Later version'),
+  );
 }
 
 function move(to: Message, label: string): void {
@@ -63,7 +78,8 @@ class UserView extends View {
 
   constructor(m: Message) {
     super(m, 'You');
-    if (m.files.length > 0) this.body.append(h('ul', { class: 'files', 'aria-label': 'Attached files' }, ...m.files.map((f) => fileItem(f))));
+    if (m.files.length > 0)
+      this.body.append(h('ul', { class: 'files', 'aria-label': 'Attached files' }, ...m.files.map((f) => fileItem(f))));
     if (m.text !== '') this.body.append(h('div', { class: 'said', dir: 'auto' }, m.text));
     this.article.append(this.body, this.foot);
   }
@@ -80,11 +96,16 @@ class UserView extends View {
     const area = h('textarea', { 'aria-label': 'Edit message', dir: 'auto', rows: Math.min(12, this.m.text.split('\n').length + 1) });
     area.value = this.m.text;
     const list = h('ul', { class: 'files', 'aria-label': 'Attached files' });
-    const draw = (): void => list.replaceChildren(...files.map((f, i) => fileItem(f, () => {
-      files.splice(i, 1);
-      draw();
-      area.focus();
-    })));
+    const draw = (): void =>
+      list.replaceChildren(
+        ...files.map((f, i) =>
+          fileItem(f, () => {
+            files.splice(i, 1);
+            draw();
+            area.focus();
+          }),
+        ),
+      );
     draw();
     const close = (): void => {
       form.replaceWith(this.body, this.foot);
@@ -97,16 +118,45 @@ class UserView extends View {
         byId('prompt').focus();
       }
     };
-    const form = h('form', { class: 'edit', 'aria-label': 'Edit message', onsubmit: (e: Event) => { e.preventDefault(); submit(); } },
-      list, area, h('div', { class: 'row' }, h('span', { class: 'hint' }, 'The old version is kept.'), h('span', { class: 'grow' }),
-        h('button', { type: 'button', onclick: close }, 'Cancel'), h('button', { type: 'submit', class: 'primary' }, 'Send')));
+    const form = h(
+      'form',
+      {
+        class: 'edit',
+        'aria-label': 'Edit message',
+        onsubmit: (e: Event) => {
+          e.preventDefault();
+          submit();
+        },
+      },
+      list,
+      area,
+      h(
+        'div',
+        { class: 'row' },
+        h('span', { class: 'hint' }, 'The old version is kept.'),
+        h('span', { class: 'grow' }),
+        h('button', { type: 'button', onclick: close }, 'Cancel'),
+        h('button', { type: 'submit', class: 'primary' }, 'Send'),
+      ),
+    );
     form.addEventListener('keydown', (e) => {
-      if (e.key === 'Escape') { e.preventDefault(); e.stopPropagation(); close(); }
-      if (e.key === 'Enter' && !e.shiftKey && !e.isComposing && e.target === area) { e.preventDefault(); submit(); }
+      if (e.key === 'Escape') {
+        e.preventDefault();
+        e.stopPropagation();
+        close();
+      }
+      if (e.key === 'Enter' && !e.shiftKey && !e.isComposing && e.target === area) {
+        e.preventDefault();
+        submit();
+      }
     });
     area.addEventListener('paste', (e) => {
       const pasted = [...(e.clipboardData?.files ?? [])];
-      if (pasted.length > 0) void attach(pasted).then((more) => { files.push(...more); draw(); });
+      if (pasted.length > 0)
+        void attach(pasted).then((more) => {
+          files.push(...more);
+          draw();
+        });
     });
     this.foot.remove();
     this.body.replaceWith(form);
@@ -124,7 +174,12 @@ class AssistantView extends View {
   private readonly text = new MarkdownView();
   private readonly json = h('div', { hidden: true });
   private readonly calls = h('div', { class: 'calls' });
-  private readonly wait = h('p', { class: 'wait' }, h('span', { class: 'dots' }, h('i'), h('i'), h('i')), h('span', { class: 'off-screen' }, 'waiting'));
+  private readonly wait = h(
+    'p',
+    { class: 'wait' },
+    h('span', { class: 'dots' }, h('i'), h('i'), h('i')),
+    h('span', { class: 'off-screen' }, 'waiting'),
+  );
   private readonly end = h('div', { class: 'end' });
   private readonly stats = h('p', { class: 'stats' });
   private callViews: CallView[] = [];
@@ -133,7 +188,15 @@ class AssistantView extends View {
   constructor(m: Message) {
     super(m, 'Answer');
     this.thoughts.append(this.summary, this.reasoning.el);
-    this.article.append(this.thoughts, this.text.el, this.json, this.calls, this.wait, this.end, h('div', { class: 'under' }, this.foot, this.stats));
+    this.article.append(
+      this.thoughts,
+      this.text.el,
+      this.json,
+      this.calls,
+      this.wait,
+      this.end,
+      h('div', { class: 'under' }, this.foot, this.stats),
+    );
   }
 
   update(live: boolean, last: boolean): void {
@@ -158,9 +221,14 @@ class AssistantView extends View {
     this.drawResults(!live && last);
     this.actions(live || run() ? 'live' : `idle ${m.finish} ${canContinue(m)}`, () => [
       m.text === '' ? null : copyButton(() => m.text, 'Copy answer'),
-      m.finish === 'error' ? h('button', { type: 'button', class: 'small', onclick: () => this.again() }, 'Try again')
+      m.finish === 'error'
+        ? h('button', { type: 'button', class: 'small', onclick: () => this.again() }, 'Try again')
         : iconButton('again', 'Regenerate answer', () => this.again()),
-      canContinue(m) ? iconButton('more', 'Continue answer', () => { if (goOn(m)) byId('prompt').focus(); }) : null,
+      canContinue(m)
+        ? iconButton('more', 'Continue answer', () => {
+            if (goOn(m)) byId('prompt').focus();
+          })
+        : null,
     ]);
     const words = statsText(m);
     if (this.stats.textContent !== words) this.stats.textContent = words;
@@ -186,8 +254,19 @@ class AssistantView extends View {
   private drawEnd(live: boolean): void {
     const m = this.m;
     const empty = m.text === '' && m.reasoning === '' && m.calls.length === 0;
-    const words = live ? '' : m.finish === 'error' ? m.error : m.finish === 'stopped' ? 'Stopped.' : m.finish === 'length' ? 'Cut at the longest answer allowed.'
-      : m.finish === 'other' ? 'Ended for a reason that this page does not know.' : empty ? 'The answer is empty.' : '';
+    const words = live
+      ? ''
+      : m.finish === 'error'
+        ? m.error
+        : m.finish === 'stopped'
+          ? 'Stopped.'
+          : m.finish === 'length'
+            ? 'Cut at the longest answer allowed.'
+            : m.finish === 'other'
+              ? 'Ended for a reason that this page does not know.'
+              : empty
+                ? 'The answer is empty.'
+                : '';
     this.end.hidden = words === '';
     this.end.classList.toggle('bad', m.finish === 'error');
     if (this.end.textContent !== words) this.end.textContent = words;
@@ -202,11 +281,33 @@ class AssistantView extends View {
       return;
     }
     if (this.results) return;
-    const areas = calls.map((c) => h('textarea', { rows: 2, 'aria-label': `Result of ${c.name}`, placeholder: `What ${c.name} gives back, as text or JSON` }));
-    this.results = h('form', { class: 'results', 'aria-label': 'Results of tools', onsubmit: (e: Event) => {
-      e.preventDefault();
-      if (sendResults(this.m, areas.map((a) => a.value))) byId('prompt').focus();
-    } }, ...areas, h('div', { class: 'row' }, h('span', { class: 'grow' }), h('button', { type: 'submit', class: 'primary' }, calls.length > 1 ? 'Send results' : 'Send result')));
+    const areas = calls.map((c) =>
+      h('textarea', { rows: 2, 'aria-label': `Result of ${c.name}`, placeholder: `What ${c.name} gives back, as text or JSON` }),
+    );
+    this.results = h(
+      'form',
+      {
+        class: 'results',
+        'aria-label': 'Results of tools',
+        onsubmit: (e: Event) => {
+          e.preventDefault();
+          if (
+            sendResults(
+              this.m,
+              areas.map((a) => a.value),
+            )
+          )
+            byId('prompt').focus();
+        },
+      },
+      ...areas,
+      h(
+        'div',
+        { class: 'row' },
+        h('span', { class: 'grow' }),
+        h('button', { type: 'submit', class: 'primary' }, calls.length > 1 ? 'Send results' : 'Send result'),
+      ),
+    );
     this.calls.append(this.results);
   }
 }
@@ -217,10 +318,23 @@ class CallView {
   private readonly code = h('code');
 
   constructor(into: HTMLElement) {
-    into.append(h('div', { class: 'call' },
-      h('div', { class: 'call-head' }, icon('tool'), h('span', { class: 'off-screen' }, 'Tool call: '), this.name, this.note,
-        h('span', { class: 'grow' }), copyButton(() => this.code.textContent ?? '', 'Copy arguments')),
-      h('pre', { tabindex: 0, role: 'group', 'aria-label': 'Arguments' }, this.code)));
+    into.append(
+      h(
+        'div',
+        { class: 'call' },
+        h(
+          'div',
+          { class: 'call-head' },
+          icon('tool'),
+          h('span', { class: 'off-screen' }, 'Tool call: '),
+          this.name,
+          this.note,
+          h('span', { class: 'grow' }),
+          copyButton(() => this.code.textContent ?? '', 'Copy arguments'),
+        ),
+        h('pre', { tabindex: 0, role: 'group', 'aria-label': 'Arguments' }, this.code),
+      ),
+    );
   }
 
   update(c: Call, ended: boolean): void {
@@ -252,7 +366,9 @@ function statsText(m: Message): string {
     `first token ${secondsText(s.first_s)}`,
     s.counted ? `${s.prompt} in${s.cached > 0 ? ` (${s.cached} cached)` : ''}` : '',
     `${about}${s.tokens} out${s.reasoning > 0 ? ` (${s.reasoning} thinking)` : ''}`,
-  ].filter((x) => x !== '').join(' · ');
+  ]
+    .filter((x) => x !== '')
+    .join(' · ');
 }
 
 /* -------------------------------------------------------------------------------------------------- results of tools */
@@ -260,9 +376,20 @@ function statsText(m: Message): string {
 class ToolView extends View {
   constructor(m: Message) {
     super(m, `Result of ${m.name}`);
-    this.article.append(h('div', { class: 'call result' },
-      h('div', { class: 'call-head' }, icon('tool'), h('span', { class: 'call-name' }, m.name), h('span', { class: 'call-note' }, 'gave back')),
-      h('pre', { tabindex: 0, role: 'group', 'aria-label': 'Result' }, h('code', {}, m.text))));
+    this.article.append(
+      h(
+        'div',
+        { class: 'call result' },
+        h(
+          'div',
+          { class: 'call-head' },
+          icon('tool'),
+          h('span', { class: 'call-name' }, m.name),
+          h('span', { class: 'call-note' }, 'gave back'),
+        ),
+        h('pre', { tabindex: 0, role: 'group', 'aria-label': 'Result' }, h('code', {}, m.text)),
+      ),
+    );
   }
 
   update(): void {
@@ -283,11 +410,16 @@ function draw(): void {
   const next = new Map<string, View>();
   for (const m of messages) {
     const known = views.get(m.id);
-    next.set(m.id, known?.m === m ? known : m.role === 'user' ? new UserView(m) : m.role === 'tool' ? new ToolView(m) : new AssistantView(m));
+    next.set(
+      m.id,
+      known?.m === m ? known : m.role === 'user' ? new UserView(m) : m.role === 'tool' ? new ToolView(m) : new AssistantView(m),
+    );
   }
   const wanted = [...next.values()].map((v) => v.el);
   for (const child of [...thread.children]) if (!wanted.includes(child as HTMLLIElement)) child.remove();
-  wanted.forEach((el, i) => { if (thread.children[i] !== el) thread.insertBefore(el, thread.children[i] ?? null); });
+  wanted.forEach((el, i) => {
+    if (thread.children[i] !== el) thread.insertBefore(el, thread.children[i] ?? null);
+  });
   views = next;
   const live = run()?.message;
   messages.forEach((m, i) => next.get(m.id)!.update(m === live, i === messages.length - 1));
@@ -313,13 +445,19 @@ export function startThread(): void {
   const box = byId('scroll');
   const latest = byId('latest');
   setIcon(latest, 'down', 'Go to the latest message');
-  latest.addEventListener('click', () => { toEnd(); byId('prompt').focus(); });
+  latest.addEventListener('click', () => {
+    toEnd();
+    byId('prompt').focus();
+  });
   const look = (): void => {
     follow = box.scrollHeight - box.scrollTop - box.clientHeight < 48;
     latest.hidden = follow;
   };
   box.addEventListener('scroll', look, { passive: true });
-  new ResizeObserver(() => { if (follow) toEnd(); else look(); }).observe(box);
+  new ResizeObserver(() => {
+    if (follow) toEnd();
+    else look();
+  }).observe(box);
   on(['thread'], draw);
   on(['stream'], drawStream);
 }

@@ -19,7 +19,10 @@ export class Turn {
   private tokens = -1;
   private reasoning = 0;
 
-  constructor(readonly message: Message, private readonly began: number) {}
+  constructor(
+    readonly message: Message,
+    private readonly began: number,
+  ) {}
 
   // now: milliseconds. Throws an Error when the stream says that it failed.
   push(json: string, now: number): void {
@@ -76,8 +79,12 @@ export class Turn {
 
   private usage(u: unknown): void {
     if (typeof u !== 'object' || u === null) return;
-    const v = u as { prompt_tokens?: number; completion_tokens?: number; prompt_tokens_details?: { cached_tokens?: number };
-      completion_tokens_details?: { reasoning_tokens?: number } };
+    const v = u as {
+      prompt_tokens?: number;
+      completion_tokens?: number;
+      prompt_tokens_details?: { cached_tokens?: number };
+      completion_tokens_details?: { reasoning_tokens?: number };
+    };
     this.prompt = v.prompt_tokens ?? this.prompt;
     this.tokens = v.completion_tokens ?? this.tokens;
     this.cached = v.prompt_tokens_details?.cached_tokens ?? this.cached;
@@ -92,9 +99,15 @@ export class Turn {
   measure(now: number): void {
     const s = (ms: number): number => Math.max(0, ms) / 1000;
     this.message.stats = {
-      first_s: this.first === 0 ? 0 : s(this.first - this.began), total_s: s(now - this.began), decode_s: s(this.last - this.first),
-      think_s: this.message.reasoning === '' ? 0 : s((this.answer || this.last) - this.first), prompt: this.prompt, cached: this.cached,
-      tokens: this.tokens >= 0 ? this.tokens : this.events, reasoning: this.reasoning, counted: this.tokens >= 0,
+      first_s: this.first === 0 ? 0 : s(this.first - this.began),
+      total_s: s(now - this.began),
+      decode_s: s(this.last - this.first),
+      think_s: this.message.reasoning === '' ? 0 : s((this.answer || this.last) - this.first),
+      prompt: this.prompt,
+      cached: this.cached,
+      tokens: this.tokens >= 0 ? this.tokens : this.events,
+      reasoning: this.reasoning,
+      counted: this.tokens >= 0,
     };
   }
 
