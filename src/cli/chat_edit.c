@@ -106,9 +106,10 @@ static unsigned char on_paste(EditLine *el, int key) {
 }
 
 static void bind_keys(EditLine *el) {
-  el_set(el, EL_ADDFN, "ij-cancel", "give the line up", on_cancel);
-  el_set(el, EL_ADDFN, "ij-suspend", "stop the program", on_suspend);
-  el_set(el, EL_ADDFN, "ij-paste", "take pasted text", on_paste);
+  /* The names wide: of narrow ones libedit makes copies that it never frees. */
+  el_wset(el, EL_ADDFN, L"ij-cancel", L"give the line up", on_cancel);
+  el_wset(el, EL_ADDFN, L"ij-suspend", L"stop the program", on_suspend);
+  el_wset(el, EL_ADDFN, L"ij-paste", L"take pasted text", on_paste);
   el_set(el, EL_BIND, "^C", "ij-cancel", NULL);
   el_set(el, EL_BIND, "^Z", "ij-suspend", NULL);
   el_set(el, EL_BIND, "\\e[200~", "ij-paste", NULL);

@@ -62,7 +62,7 @@ def make_model(program, folder):
 
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z~]|\x1b[=>]|\r")
-PATIENCE = 10  # seconds, for emulators and sanitizers; nothing waits that long when all is well
+PATIENCE = 120  # seconds, for emulators and sanitizers; nothing waits that long when all is well
 
 
 class Terminal:
