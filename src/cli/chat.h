@@ -180,5 +180,6 @@ ij_status chat_check_effort(const chat *c, const char *effort, ij_err *err);
 int chat_talk(chat *c);
 typedef enum chat_next { CHAT_NEXT_LINE, CHAT_NEXT_ANSWER, CHAT_NEXT_REGENERATE, CHAT_NEXT_LEAVE } chat_next;
 chat_next chat_command(chat *c, const char *line);   /* line begins with a slash */
+void chat_note_loaded(const chat *c, const char *path);
 
 #endif

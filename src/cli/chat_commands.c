@@ -71,10 +71,13 @@ static chat_next do_save(chat *c, const char *arg) {
   return CHAT_NEXT_LINE;
 }
 
-static chat_next do_load(chat *c, const char *arg) {
-  if (chat_load_messages(c, arg) != CLI_EXIT_OK) return CHAT_NEXT_LINE;
+void chat_note_loaded(const chat *c, const char *path) {
   bool waits = c->history.n > 0 && c->history.list[c->history.n - 1].role != CHAT_ASSISTANT;
-  chat_view_note(&c->view, "[%d messages from %s%s]", c->history.n, arg, waits ? "; /regen answers the last one" : "");
+  chat_view_note(&c->view, "[%d messages from %s%s]", c->history.n, path, waits ? "; /regen answers the last one" : "");
+}
+
+static chat_next do_load(chat *c, const char *arg) {
+  if (chat_load_messages(c, arg) == CLI_EXIT_OK) chat_note_loaded(c, arg);
   return CHAT_NEXT_LINE;
 }
 

@@ -24,6 +24,7 @@ static void greet(const talk *t, const char *why_plain) {
   ij_model_get_info(t->c->model, &info);
   chat_view_note(&t->c->view, "inkjet %s: %.3g billion parameters, %lld positions. /help lists the commands, Ctrl-D leaves.", ij_version(),
                  1e-9 * (double)info.n_params, (long long)t->c->cache.options.n_ctx);
+  if (t->c->args->v[OPT_LOAD].set) chat_note_loaded(t->c, t->c->args->v[OPT_LOAD].text);
   if (!t->edit) chat_view_note(&t->c->view, "[plain lines without editing: %s]", why_plain);
 }
 

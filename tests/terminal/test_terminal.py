@@ -131,7 +131,7 @@ def undo_and_regen_equal_fresh_runs():
 
 def long_answers_go_back_to_a_copy():
     """More tokens than a session takes back: the turn start was copied in time."""
-    options = ["--temp", "1", "--seed", "9", "-n", "400", "--logit-bias", "599:-inf"]
+    options = ["--temp", "1", "--seed", "9", "-n", "300", "--logit-bias", "599:-inf"]
     for name in ("<|endoftext|>", "<|message_user|>", "<|message_system|>", "<|message_tool|>"):
         options += ["--logit-bias", f"{special(name)}:-inf"]
     t = talk(*options)
@@ -141,10 +141,10 @@ def long_answers_go_back_to_a_copy():
     start = n
     command(t, "/undo", "taken back")
     n, cached, _ = say(t, "And less")
-    if cached < first + 300:
+    if cached < first + 200:
         raise AssertionError(f"the earlier exchange was read again: {cached} of {n} tokens cached, {start} before")
     n, cached, _ = say(t, "/regen")
-    if cached < first + 300:
+    if cached < first + 200:
         raise AssertionError(f"the earlier exchange was read again: {cached} of {n} tokens cached")
     command(t, "/undo", "taken back")
     command(t, "/undo", "taken back")
@@ -214,6 +214,22 @@ def commands_do_what_they_say():
     check(t.leave(), 0, "exit code")
     check(saved("some2.json"), saved("some.json")[1:], "messages without the system text")
     check(saved("none.json"), [{"role": "system", "content": "You are a pirate."}], "messages after /reset")
+
+
+def a_full_context_ends_an_answer_but_not_the_conversation():
+    t = talk("--ctx", "64", "--logit-bias", "599:-inf")
+    t.send("x " * 40 + "\r")
+    t.expect(r"the context 64 positions: raise --ctx\n\[there is no answer; the message is taken back\]\n> ")
+    check(say(t, "Hi")[2], "; the context is full", "end")
+    t.send("Hi\r")
+    t.expect(r"raise --ctx.*taken back\]\n> ")
+    command(t, "/save full.json", "2 messages")
+    check(t.leave(), 0, "exit code")
+    out, err = once("--ctx", "64", "--logit-bias", "599:-inf", text="Hi")
+    check("the context of 64 positions is full" in err, True, f"a remark in {err!r}")
+    t = talk("--load", path("full.json"), "-n", "2")
+    t.leave()
+    check(b"2 messages from" in t.seen, True, "a remark on what was loaded")
 
 
 def several_lines_are_one_message():
@@ -368,7 +384,8 @@ def template_of_the_checkpoint_is_compared():
 
 
 tests = [conversation_equals_single_runs, undo_and_regen_equal_fresh_runs, long_answers_go_back_to_a_copy, an_answer_can_be_stopped,
-         commands_do_what_they_say, several_lines_are_one_message, reasoning_is_dimmed_and_folds, nothing_of_the_model_moves_the_cursor,
+         commands_do_what_they_say, a_full_context_ends_an_answer_but_not_the_conversation, several_lines_are_one_message,
+         reasoning_is_dimmed_and_folds, nothing_of_the_model_moves_the_cursor,
          a_request_to_end_restores_the_terminal, one_answer_in_a_pipe, answers_keep_to_a_schema, calls_are_printed,
          template_of_the_checkpoint_is_compared]
 if len(sys.argv) > 3:
