@@ -205,6 +205,7 @@ chat_next chat_command(chat *c, const char *line) {
     }
     return CHAT_NEXT_LINE;
   }
-  say("there is no command /%.*s; /help lists them, and a message that begins with a slash is written with two", (int)IJ_MIN(n, (size_t)40), name);
+  say("there is no command /%.*s; /help lists them, and a message that begins with a slash is written with two",
+      (int)IJ_MIN(n, (size_t)40), name);
   return CHAT_NEXT_LINE;
 }

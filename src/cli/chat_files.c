@@ -29,7 +29,8 @@ static int read_file(const char *path, char **bytes, size_t *n) {
 static ij_status try_render(const chat *c, const char *effort, ij_err *err) {
   chat_history one = {0};
   ij_prompt *prompt = NULL;
-  ij_status s = chat_history_add_user(&one, "x", 1) ? chat_render(c, &one, 1, effort, true, &prompt, err) : ij__fail_nomem(err, "a message", 1);
+  if (!chat_history_add_user(&one, "x", 1)) return ij__fail_nomem(err, "a message", 1);
+  ij_status s = chat_render(c, &one, 1, effort, true, &prompt, err);
   ij_prompt_close(&prompt);
   chat_history_cut(&one, 0);
   return s;
@@ -59,8 +60,8 @@ static int add_tool(chat *c, const char *path, chat_span text, const ij_json_val
     ij_status s = ij_grammar_json(&c->tool_grammars[c->n_guided], c->tokenizer, schema.bytes, schema.n, &err);
     if (s == IJ_E_NOMEM) return say_failed(&err);
     if (s != IJ_OK) {
-      say("warning: %s: the arguments of %.*s may be any object: %s: %s", path, (int)IJ_MIN(tool->n_name, (size_t)100), tool->name, err.where,
-          err.message);
+      say("warning: %s: the arguments of %.*s may be any object: %s: %s", path, (int)IJ_MIN(tool->n_name, (size_t)100), tool->name,
+          err.where, err.message);
     }
   }
   tool->args = c->tool_grammars[c->n_guided];

@@ -19,7 +19,8 @@ static chat_role role_of(const ij_json_value *role) {
   static const struct {
     const char *name;
     chat_role role;
-  } roles[] = {{"system", CHAT_SYSTEM}, {"developer", CHAT_SYSTEM}, {"user", CHAT_USER}, {"assistant", CHAT_ASSISTANT}, {"tool", CHAT_TOOL}};
+  } roles[] = {{"system", CHAT_SYSTEM}, {"developer", CHAT_SYSTEM}, {"user", CHAT_USER}, {"assistant", CHAT_ASSISTANT},
+               {"tool", CHAT_TOOL}};
   for (size_t i = 0; i < IJ_COUNT_OF(roles); i++) {
     if (is_text(role, roles[i].name)) return roles[i].role;
   }

@@ -140,7 +140,9 @@ static ij_status one_token(turn *t, ij_err *err) {
   if (s != IJ_OK) return s;
   if (a->n_tokens++ == 0) a->t_first = ij__os_seconds();
   s = ij_parser_push(t->parser, choice.id, err);
-  if (s == IJ_E_ARGUMENT) return ij__fail(err, IJ_E_FORMAT, "tokenizer", "it lacks token %d, which the model gave: it is another model's", (int)choice.id);
+  if (s == IJ_E_ARGUMENT) {
+    return ij__fail(err, IJ_E_FORMAT, "tokenizer", "it lacks token %d, which the model gave: it is another model's", (int)choice.id);
+  }
   if (s == IJ_OK && t->guide && !ij_parser_done(t->parser)) s = ij_guide_accept(t->guide, choice.id, err);
   if (s != IJ_OK) return s;
   a->t_end = ij__os_seconds();

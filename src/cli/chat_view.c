@@ -148,7 +148,8 @@ void chat_view_count(chat_view *v, int64_t n_reasoning) {
 void chat_view_end(chat_view *v, const chat_answer *a) {
   leave_part(v);
   if (v->talking && v->fold && a->n_reasoning) {
-    chat_view_note(v, "[thought for %.1f s, %lld tokens; /think shows it]", IJ_MAX(a->t_think - a->t_first, 0.0), (long long)a->n_reasoning);
+    double s = IJ_MAX(a->t_think - a->t_first, 0.0);
+    chat_view_note(v, "[thought for %.1f s, %lld tokens; /think shows it]", s, (long long)a->n_reasoning);
   }
 }
 
@@ -187,8 +188,8 @@ void chat_view_speed(chat_view *v, const chat_answer *a) {
   char speed[48] = "";
   if (a->n_tokens == 0) return;
   if (a->n_tokens > 1 && s > 0) snprintf(speed, sizeof speed, ", %.1f tokens/s", (double)(a->n_tokens - 1) / s);
-  chat_view_note(v, "[%lld token%s%s, first after %.2f s; prompt of %lld tokens, %lld cached%s]", (long long)a->n_tokens, a->n_tokens == 1 ? "" : "s", speed,
-                 a->t_first - a->t_prompt, (long long)a->n_prompt, (long long)a->n_cached,
-                 a->end == CHAT_LENGTH ? "; stopped by -n" : a->end == CHAT_CONTEXT ? "; the context is full"
-                                                         : a->end == CHAT_INTERRUPTED ? "; stopped" : "");
+  const char *end = a->end == CHAT_LENGTH ? "; stopped by -n"
+                    : a->end == CHAT_CONTEXT ? "; the context is full" : a->end == CHAT_INTERRUPTED ? "; stopped" : "";
+  chat_view_note(v, "[%lld token%s%s, first after %.2f s; prompt of %lld tokens, %lld cached%s]", (long long)a->n_tokens,
+                 a->n_tokens == 1 ? "" : "s", speed, a->t_first - a->t_prompt, (long long)a->n_prompt, (long long)a->n_cached, end);
 }
