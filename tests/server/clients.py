@@ -11,6 +11,9 @@ import threading
 import time
 
 
+PATIENCE = 120 if os.environ.get("INKJET_SANITIZED") else 30  # seconds
+
+
 class Failed(Exception):
     pass
 
@@ -35,7 +38,7 @@ class Server:
         check(numbers, f"{command[0]} does not say where it listens: {line!r}")
         self.port = int(numbers[-1])
 
-    def connect(self, timeout=20, receive_buffer=0):
+    def connect(self, timeout=PATIENCE, receive_buffer=0):
         s = socket.socket()
         s.settimeout(timeout)
         if receive_buffer:
@@ -48,11 +51,11 @@ class Server:
         with open(f"/proc/{self.process.pid}/status") as f:
             return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1)) * 1024
 
-    def terminate(self, limit=20):
+    def terminate(self, limit=PATIENCE):
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(limit)
 
-    def close_input(self, limit=20):
+    def close_input(self, limit=PATIENCE):
         """For http_probe: ends it and returns what it printed last."""
         self.process.stdin.close()
         rest = self.process.stdout.read().decode()
@@ -165,7 +168,7 @@ def ask(server, *args, head_only=False, **kw):
         return Reader(s).reply(head_only)
 
 
-def send_raw(server, data, limit=20):
+def send_raw(server, data, limit=PATIENCE):
     """Sends whatever fits, and reads a reply even if the server has closed meanwhile."""
     with server.connect(limit) as s:
         try:
