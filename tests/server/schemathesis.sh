@@ -18,5 +18,6 @@ trap '[[ -z $server ]] || kill "$server"; rm -rf "$work"' EXIT
 "$program" serve -m "$work/model" --port 0 --ctx 1024 > "$work/out" 2> "$work/err" &
 server=$!
 for ((i = 0; i < 100; i++)); do [[ -s $work/out ]] && break; sleep 0.1; done
+cd "$work" # where it leaves its notes
 "$venv/bin/schemathesis" run "$root/docs/openapi.yaml" --url "$(cat "$work/out")" --exclude-checks positive_data_acceptance --max-examples 50 \
   --no-color "$@"

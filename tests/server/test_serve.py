@@ -117,7 +117,7 @@ def repr_json(value):
 # -------------------------------------------------------------------------------------------------------------- bad bodies
 
 BAD = {
-    "empty": b"", "blank": b"   ", "half": b'{"content":', "deep arrays": b"[" * 1000000, "deep objects": b'{"a":' * 200000,
+    "empty": b"", "blank": b"   ", "half": b'{"content":', "deep arrays": b"[" * 200000, "deep objects": b'{"a":' * 200000,
     "deep and closed": b'{"content":' + b"[" * 100000 + b"]" * 100000 + b"}", "no UTF-8": b'{"content":"\xff"}',
     "surrogate": b'{"content":"\xed\xa0\x80"}', "overlong": b'{"content":"\xc0\xaf"}', "lone escape": b'{"content":"\\ud800"}',
     "NUL": b'{"content":"a\0b"}', "control": b'{"content":"\n"}', "BOM": b'\xef\xbb\xbf{"content":""}', "two values": b'{"content":""}{}',
@@ -139,7 +139,7 @@ def bad_bodies(server):
                 r.error()
     check(grown(server, before) < 256 << 20, f"memory grew by {grown(server, before)}")
     before = server.resident()
-    for _ in range(5):
+    for _ in range(1 if SLOW else 5):
         for body in BAD.values():
             equal(ask(server, "POST", "/tokenize", body=body).status, 400)
     check(grown(server, before) < 64 << 20, f"memory went on growing by {grown(server, before)}")
@@ -161,7 +161,7 @@ def large_bodies(server):
                 pass
             r = Reader(s).reply()
             equal((r.status, r.error()), (413, "body_too_large"), first)
-    body = b'{"content":"' + b"hello " * 690000 + b'"}'  # what fits is taken
+    body = b'{"content":"' + b"hello " * (100000 if SLOW else 690000) + b'"}'  # what fits is taken
     equal(ask(server, "POST", "/tokenize", body=body).status, 200, f"{len(body)} bytes")
     check(grown(server, before) < 256 << 20, f"memory grew by {grown(server, before)}")
 
