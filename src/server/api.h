@@ -209,8 +209,8 @@ struct api_run {
   ij_buf out;
   api_choice *choices;
   int n_choices;
-  ij_grammar *content;
-  ij_grammar **args;           /* [n_tools] */
+  const ij_grammar *content;
+  const ij_grammar **args;     /* [n_tools] */
   ij_guided_tool *guided;
   int n_guided;
 };

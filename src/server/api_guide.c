@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "core/alloc.h"
+#include "server/api_grammars.h"
 
 static bool grammar_error(api_error *e, const ij_err *err, const char *param) {
   ij__api_error_from(e, err, param);
@@ -18,18 +19,27 @@ static bool grammar_error(api_error *e, const ij_err *err, const char *param) {
 static bool compile_content(api_run *run, api_error *e) {
   const api_request *r = &run->r;
   ij_err err;
-  ij_status s = IJ_OK;
-  const char *pattern = NULL;
+  const char *text = NULL;
   size_t n = 0;
-  if (r->format == API_FORMAT_OBJECT) s = ij_grammar_json(&run->content, run->server->tokenizer, NULL, 0, &err);
-  if (r->format == API_FORMAT_SCHEMA) s = ij_grammar_json(&run->content, run->server->tokenizer, r->schema.raw, r->schema.n_raw, &err);
-  if (r->format == API_FORMAT_REGEX && ij__jv_string(r->schema, &pattern, &n)) {
-    s = ij_grammar_regex(&run->content, run->server->tokenizer, pattern, n, &err);
-  }
-  return s == IJ_OK || grammar_error(e, &err, r->schema_param);
+  if (r->format == API_FORMAT_TEXT) return true;
+  if (r->format == API_FORMAT_SCHEMA) text = r->schema.raw, n = r->schema.n_raw;
+  if (r->format == API_FORMAT_REGEX) ij__jv_string(r->schema, &text, &n);
+  ij_grammar_kind kind = r->format == API_FORMAT_REGEX ? IJ_GRAMMAR_REGEX : IJ_GRAMMAR_SCHEMA;
+  if (ij__grammars_get(run->server->grammars, run->server->tokenizer, kind, text, n, &run->content, &err) == IJ_OK) return true;
+  return grammar_error(e, &err, r->schema_param);
 }
 
 /* Arguments of strict tools follow their schema; of others any JSON object may come. */
+static bool compile_arguments(api_run *run, int i, api_error *e) {
+  const api_tool *t = &run->r.tools[i];
+  ij_err err;
+  if (t->strict == API_LOOSE || ij__json_size(t->parameters.v) == 0) return true;
+  ij_status status = ij__grammars_get(run->server->grammars, run->server->tokenizer, IJ_GRAMMAR_SCHEMA, t->parameters.raw,
+                                      t->parameters.n_raw, &run->args[i], &err);
+  if (status == IJ_OK || (t->strict == API_STRICT_IF_POSSIBLE && status == IJ_E_UNSUPPORTED)) return true;
+  return grammar_error(e, &err, ij__path("tools[%d]", i).text);
+}
+
 static bool compile_tools(api_run *run, api_error *e) {
   api_request *r = &run->r;
   if (r->n_tools == 0) return true;
@@ -38,15 +48,8 @@ static bool compile_tools(api_run *run, api_error *e) {
   if (!run->args || !run->guided) return ij__api_no_memory(e);
   for (int i = 0; i < r->n_tools; i++) {
     const api_tool *t = &r->tools[i];
-    char param[64];
-    ij_err err;
     if (!t->allowed || r->choice == IJ_TOOLS_NONE) continue;
-    snprintf(param, sizeof param, "tools[%d]", i);
-    if (t->strict != API_LOOSE && ij__json_size(t->parameters.v) > 0 &&
-        ij_grammar_json(&run->args[i], run->server->tokenizer, t->parameters.raw, t->parameters.n_raw, &err) != IJ_OK &&
-        (t->strict == API_STRICT || err.code != IJ_E_UNSUPPORTED)) {
-      return grammar_error(e, &err, param);
-    }
+    if (!compile_arguments(run, i, e)) return false;
     run->guided[run->n_guided++] = (ij_guided_tool){t->name.bytes, t->name.n, run->args[i]};
   }
   return true;
@@ -55,8 +58,8 @@ static bool compile_tools(api_run *run, api_error *e) {
 bool ij__guide_compile(api_run *run, api_error *e) { return compile_content(run, e) && compile_tools(run, e); }
 
 void ij__guide_free(api_run *run) {
-  for (int i = 0; i < run->r.n_tools && run->args; i++) ij_grammar_close(&run->args[i]);
-  ij_grammar_close(&run->content);
+  for (int i = 0; i < run->r.n_tools && run->args; i++) ij__grammars_put(run->server->grammars, &run->args[i]);
+  ij__grammars_put(run->server->grammars, &run->content);
   ij__free(run->args);
   ij__free(run->guided);
 }

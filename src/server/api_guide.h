@@ -1,4 +1,4 @@
-/* api_guide.h: the grammars of a request: the form of its answer and of its calls. They live as long as the run. */
+/* api_guide.h: the grammars of a request: the form of its answer and of its calls. They are kept by the server (api_grammars.h). */
 #ifndef IJ_SERVER_API_GUIDE_H
 #define IJ_SERVER_API_GUIDE_H
 

@@ -7,6 +7,7 @@
 
 #include "core/os.h"
 #include "core/status.h"
+#include "server/api_grammars.h"
 #include "server/server.h"
 
 static const http_route *const tables[] = {ij__routes_base, ij__routes_openai, ij__routes_anthropic, ij__routes_page};
@@ -60,8 +61,11 @@ ij_status ij__serve(ij_model *model, const ij_serve_options *options, const vola
     return ij__fail(err, IJ_E_ARGUMENT, options->model_name, "no tokenizer lies with the checkpoint, and a server needs one: put "
                     "tokenizer.json or a tiktoken rank file beside it");
   }
+  server.grammars = ij__grammars_open();
+  if (!server.grammars) return ij__fail_nomem(err, "the server", 0);
   ij_status status = ij__worker_open(&server.worker, model, &options->worker, err);
   if (status == IJ_OK) status = run(&server, options, stop, ready, user, err);
   ij__worker_close(&server.worker);
+  ij__grammars_close(&server.grammars);
   return status;
 }

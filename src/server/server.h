@@ -10,6 +10,7 @@ typedef struct ij_server {
   const ij_tokenizer *tokenizer;
   ij_worker *worker;
   http_server *http;
+  struct ij_grammars *grammars; /* compiled ones (api_grammars.h) */
   const char *model_name;      /* what /v1/models lists; requests may name any model, replies carry this one */
   int64_t created;             /* seconds since 1970 */
   bool verbose;
