@@ -23,8 +23,8 @@ test('an answer streams, and says how fast it was', async (t) => {
   assert.match(await t.text(t.last().locator('.stats')), /^~[\d.]+ tok\/s · first token .* · ~\d+ out$/);
   await t.button('Stop').click();
   await t.idle();
-  await t.say('rich');
-  assert.match(await t.text(t.last()), /A small tour/);
+  await t.say('steady');
+  assert.match(await t.text(t.last()), /one word after the other/);
   assert.match(await t.text(t.last().locator('.stats')), /^[\d.]+ tok\/s · first token .* · \d+ in \(\d+ cached\) · \d+ out$/);
   const { messages, stream, stream_options: options } = t.server.log.chats[1];
   assert.deepEqual([stream, options], [true, { include_usage: true }]);
@@ -63,7 +63,7 @@ test('regenerate: the first answer stays reachable', async (t) => {
   await t.button('Earlier version').click();
   assert.match(await t.text(t.last()), /This is answer 1/);
   assert.equal(await t.page.evaluate(() => document.activeElement.getAttribute('aria-label')), 'Later version');
-  await t.page.reload();
+  await t.reload();
   assert.match(await t.text(t.last()), /This is answer 1/);
 });
 
@@ -107,7 +107,7 @@ test('reload keeps history, also of an answer that was cut by it', async (t) => 
   await t.type('slow');
   await t.last().getByText('word word').waitFor();
   await t.page.waitForTimeout(1500);
-  await t.page.reload();
+  await t.reload();
   await t.last().getByText('Stopped.').waitFor();
   assert.equal(await t.page.locator('.message').count(), 4);
   assert.match(await t.text(t.last()), /word word/);
@@ -135,7 +135,7 @@ test('several conversations, one answering while another is looked at', async (t
   await t.page.waitForFunction(() => document.querySelectorAll('.entry').length === 1);
   await t.page.waitForTimeout(200);
   assert.equal(t.server.log.gone, 1);
-  await t.page.reload();
+  await t.reload();
   assert.equal(await t.page.locator('.entry').count(), 1);
   assert.equal(await t.page.evaluate(() => document.querySelector('.entry-open').title), 'hello');
 });
@@ -179,7 +179,7 @@ test('rename', async (t) => {
   await t.page.keyboard.press('Enter');
   await t.page.locator('#list').getByText('A better name').waitFor();
   await t.say('more');
-  await t.page.reload();
+  await t.reload();
   assert.equal(await t.text(t.page.locator('h1')), 'A better name');
   assert.equal(await t.page.title(), 'A better name · inkjet');
 });
@@ -230,7 +230,7 @@ test('hostile text is text', async (t) => {
   assert.match(await t.text(article), /<script>window\.hacked = 1<\/script><img src=x onerror/);
   // The same from a title, a file and the server's own errors.
   await t.say('<img src=x onerror="window.hacked=20"> refuse');
-  await t.page.reload();
+  await t.reload();
   await t.page.waitForTimeout(200);
   assert.equal(await t.page.evaluate(() => window.hacked), undefined);
   assert.equal(await t.page.locator('img').count(), 0);
@@ -260,7 +260,7 @@ test('the policy stops what the page itself would do wrong', async (t) => {
     return out;
   });
   assert.deepEqual(outcome, { html: 'stopped', fetch: 'stopped', script: 'stopped' });
-  await t.page.reload();
+  await t.reload();
   t.expectProblems();
 });
 
@@ -335,7 +335,7 @@ test('effort, sampling and the system prompt are sent, and kept', async (t) => {
   await t.page.keyboard.press('Escape');
   await t.type('hello');
   await t.page.locator('#notice').getByText('Top p: 2').waitFor();
-  await t.page.reload();
+  await t.reload();
   await t.button('Settings').click();
   await t.page.getByRole('textbox', { name: 'Top p' }).fill('');
   await t.page.keyboard.press('Escape');
@@ -360,11 +360,11 @@ test(
     await field.fill('right');
     await t.button('Use it').click();
     await t.last().getByText('You said: hello').waitFor();
-    await t.page.reload();
+    await t.reload();
     await t.say('still there');
     assert.match(await t.text(t.last()), /You said: still there/);
     await t.page.evaluate(() => sessionStorage.clear());
-    await t.page.reload();
+    await t.reload();
     await t.type('hello');
     await t.button('Close').click();
     await t.last().getByText('an API key is needed').waitFor();
@@ -404,7 +404,7 @@ test('pictures and sounds are attached, and a refusal is shown', async (t) => {
   await choose({ name: 'dot.png', mimeType: 'image/png', buffer: PIXEL });
   await t.button('Remove dot.png').click();
   assert.equal(await t.page.locator('#files li').count(), 0);
-  await t.page.reload();
+  await t.reload();
   assert.equal(await t.page.locator('.bubble img').evaluate((i) => i.naturalWidth), 1);
   // From the clipboard, and dropped.
   for (const kind of ['paste', 'drop']) {
@@ -430,7 +430,7 @@ test('pictures and sounds are attached, and a refusal is shown', async (t) => {
 test('errors are shown, and can be tried again', async (t) => {
   for (const [words, shown] of [
     ['refuse', /temperature must be between 0 and 2, found 7/],
-    ['busy', /the queue is full Try again in 2 s\./],
+    ['busy', /the queue is full\. Try again in 2 s\./],
     ['break', /The connection (broke|ended) before the answer was complete\./],
     ['fail', /the numbers are not finite/],
   ]) {
@@ -450,7 +450,7 @@ test('errors are shown, and can be tried again', async (t) => {
 
 test('a server that went away is said, and its return too', async (t) => {
   await t.page.clock.install();
-  await t.page.reload();
+  await t.reload();
   t.server.log.down = true;
   for (let i = 0; i < 3; i += 1) {
     await t.page.clock.runFor(6000);
@@ -472,7 +472,7 @@ test('dark and light: as the system, or as chosen', async (t) => {
   assert.notEqual(light, dark);
   await t.button('Theme: as the system').click();
   assert.equal(await paper(), light);
-  await t.page.reload();
+  await t.reload();
   assert.equal(await paper(), light);
   await t.button('Theme: light').click();
   await t.page.emulateMedia({ colorScheme: 'light' });
@@ -530,8 +530,7 @@ test('by keyboard alone', async (t) => {
   assert.equal(await here(), 'Delete');
   await key('Enter');
   await t.page.getByText('Nothing here yet.').waitFor();
-  await t.page.reload();
-  await t.page.waitForFunction(() => document.activeElement.id === 'prompt');
+  await t.reload();
   for (let i = 0; i < 30 && !(await here()).startsWith('Skip'); i += 1) await key('Shift+Tab');
   assert.equal(await here(), 'Skip to the message box');
   await key('Enter');
@@ -654,7 +653,7 @@ test('the end stays in view until one scrolls up', async (t) => {
 });
 
 test('meters', async (t) => {
-  await t.say('rich');
+  await t.say('steady');
   await t.page.locator('#meters').getByText('1.23 GB').waitFor();
   const words = await t.text(t.page.locator('#meters'));
   for (const w of [

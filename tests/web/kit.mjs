@@ -54,6 +54,7 @@ export async function runAll(start, only) {
     });
     try {
       await page.goto(server.url);
+      await ready(page);
       await body(tools(page, context, server, downloads, problems));
       assert.deepEqual(problems, []);
       passed += 1;
@@ -73,6 +74,11 @@ export async function runAll(start, only) {
   return failed === 0 && passed > 0;
 }
 
+// The page has read its store once it puts the focus on the message box.
+function ready(page) {
+  return page.waitForFunction(() => document.activeElement.id === 'prompt');
+}
+
 function tools(page, context, server, downloads, problems) {
   const answers = page.locator('.message.assistant');
   const t = {
@@ -87,6 +93,10 @@ function tools(page, context, server, downloads, problems) {
     type: async (text) => {
       await t.prompt.fill(text);
       await t.prompt.press('Enter');
+    },
+    reload: async () => {
+      await page.reload();
+      await ready(page);
     },
     // Sends a message and waits for the end of its answer.
     say: async (text) => {

@@ -94,7 +94,7 @@ export function startMock({ port = 0, key = null } = {}) {
       const choices = choice ? [{ index: 0, finish_reason: null, ...choice }] : [];
       res.write(`data: ${JSON.stringify({ id: 'c1', object: 'chat.completion.chunk', model: 'mock', choices, ...extra })}\n\n`);
     };
-    const pause = words.includes('slow') ? 60 : 4;
+    const pause = words.includes('slow') ? 60 : words.includes('steady') ? 40 : 4;
     let n = 0;
     const say = async (name, text) => {
       for (const p of pieces(text)) {
@@ -138,6 +138,8 @@ export function startMock({ port = 0, key = null } = {}) {
       await say('content', HOSTILE);
     } else if (words.includes('slow')) {
       await say('content', 'word '.repeat(400));
+    } else if (words.includes('steady')) {
+      await say('content', 'one word after the other. '.repeat(6));
     } else if (words.includes('long')) {
       await say('content', 'A paragraph of some words that fills the line.\n\n'.repeat(60));
     } else if (words.includes('rich')) {

@@ -106,7 +106,7 @@ test('stop ends the work of the server', async (t) => {
   assert.equal(await metric(t, 'jobs_running'), 0);
   assert.ok((await metric(t, 'jobs_cancelled_total')) >= 1);
   const before = await said(t);
-  await t.page.reload();
+  await t.reload();
   assert.deepEqual(await said(t), before);
 });
 

@@ -45,7 +45,7 @@ async function refusal(r: Response): Promise<string> {
     // not JSON: the text says it
   }
   const wait = r.headers.get('Retry-After');
-  if (r.status === 429 && wait) message += ` Try again in ${wait} s.`;
+  if (r.status === 429 && wait) message = `${message.replace(/\.$/, '')}. Try again in ${wait} s.`;
   return message || `HTTP ${r.status} ${r.statusText}`;
 }
 

@@ -92,13 +92,16 @@ let noticeTimer = 0;
 // A line at the head of the page, for what has no place of its own. It is in nobody's way: clicks go through.
 export function notice(text: string, bad = false): void {
   const el = byId('notice');
+  const hide = (): void => {
+    if (el.matches(':popover-open')) el.hidePopover();
+  };
   el.textContent = text;
   el.classList.toggle('bad', bad);
-  el.hidePopover();
+  hide();
   el.showPopover(); // on top of dialogs too
   announce(text, bad);
   clearTimeout(noticeTimer);
-  noticeTimer = window.setTimeout(() => el.hidePopover(), bad ? 9000 : 4000);
+  noticeTimer = window.setTimeout(hide, bad ? 9000 : 4000);
 }
 
 export async function copyText(text: string): Promise<boolean> {
