@@ -5,6 +5,7 @@
 import functools
 import json
 import os
+import random
 import resource
 import select
 import socket
@@ -219,6 +220,41 @@ def ambiguous_framing(server):
             check(status in (400, 505), f"{raw[:40]!r}: {status}")
 
 
+@test("max_body=5000", "request_seconds=2")
+def mutations(server):
+    """Valid requests with random damage: whatever comes back, the server stays (and under sanitizers says nothing)."""
+    seeds = [request("GET", "/query/%41%zz%?q=%31&%00=2&=&&a", {"X-Test": "1"}),
+             request("POST", "/echo", {"Origin": "http://localhost", "Authorization": "Bearer x"}, body=b"{}" * 100),
+             request("POST", "/echo", {"Transfer-Encoding": "chunked", "Content-Type": "application/json"}) + b"5\r\nhello\r\n0\r\nA: b\r\n\r\n",
+             request("OPTIONS", "/wait", {"Origin": "null", "Access-Control-Request-Headers": "a,b", "Host": "[::1]:1"}),
+             request("GET", "/stream?n=2&ms=1", host="[::1") + request("HEAD", "/hello", host="127.0.0.1:x")]
+    random_bytes = random.Random(7)
+    for i in range(100 if SLOW else 400):
+        data = bytearray(seeds[i % len(seeds)])
+        for _ in range(random_bytes.randrange(1, 6)):
+            at = random_bytes.randrange(len(data))
+            what = random_bytes.randrange(4)
+            if what == 0:
+                data[at] = random_bytes.choice(b"\0\r\n\t %:;,/\xff\x80[]0") if random_bytes.random() < 0.7 else random_bytes.randrange(256)
+            elif what == 1:
+                del data[at:at + random_bytes.randrange(1, 30)]
+            elif what == 2:
+                data[at:at] = data[:random_bytes.randrange(1, 40)]
+            else:
+                data[at:at] = random_bytes.choice((b"%", b"\r\n", b"\r\n\r\n", b"-1", b"f" * 300, b"Host: a\r\n"))
+            if not data:
+                data = bytearray(b"G")
+        with server.connect() as s:
+            s.sendall(data)
+            s.shutdown(socket.SHUT_WR)
+            s.settimeout(0.02)
+            try:
+                while s.recv(65536):
+                    pass
+            except OSError:
+                pass
+
+
 @test()
 def header_floods(server):
     before = server.resident()
@@ -302,7 +338,7 @@ def idle_connections_make_room(server):
     check(Reader(idle[0]).ended(), "the oldest was closed")
     busy = [server.connect() for _ in range(20)]
     for c in busy:
-        c.sendall(request("GET", "/wait?ms=3000"))
+        c.sendall(request("GET", "/wait?ms=6000"))
     time.sleep(2 if SLOW else 1)
     with server.connect() as c:
         r = Reader(c).reply()
