@@ -3,6 +3,7 @@
 
 #include "core/alloc.h"
 #include "grammar/lazy.h"
+#include "grammar/regex.h"
 #include "grammar/schema.h"
 
 enum { MAX_SCHEMA_BYTES = 1 << 20 };
@@ -92,8 +93,26 @@ void ij_grammar_close(ij_grammar **grammar) {
   *grammar = NULL;
 }
 
+static ij_status compile_regex(ij_grammar *g, const char *pattern, size_t n_bytes, ij_err *err) {
+  ij_chardfa d;
+  ij_status status = ij__regex_compile(&d, pattern, n_bytes, false, "pattern", err);
+  if (status != IJ_OK) return status;
+  uint32_t rule = ij__nfa_rule(&g->nfa);
+  if (!g->nfa.no_memory) ij__chardfa_emit(&d, &g->nfa, g->nfa.rules[rule].start, g->nfa.rules[rule].end, false);
+  g->root = rule;
+  g->object_root = IJ_NONE;
+  ij__chardfa_free(&d);
+  return IJ_OK;
+}
+
 ij_status ij_grammar_regex(ij_grammar **out, const ij_tokenizer *tokenizer, const char *pattern, size_t n_bytes, ij_err *err) {
   if (!out || !tokenizer || (!pattern && n_bytes)) return ij__fail(err, IJ_E_ARGUMENT, "ij_grammar_regex", "out, tokenizer and pattern must not be NULL");
   *out = NULL;
-  return ij__fail(err, IJ_E_UNSUPPORTED, "pattern", "regular expressions are not understood by this build");
+  ij_grammar *g = NULL;
+  ij_status status = begin(&g, tokenizer, err);
+  if (status == IJ_OK) status = compile_regex(g, pattern, n_bytes, err);
+  if (status == IJ_OK) status = complete(g, "pattern", err);
+  if (status != IJ_OK) ij_grammar_close(&g);
+  *out = g;
+  return status;
 }

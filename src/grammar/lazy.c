@@ -134,6 +134,7 @@ static void describe(ij_grammar *g, ij_local *l) {
       l->has_bytes = true;
     } else {
       bytes = a->min_bytes[s];
+      if (a->run[s] > l->run) l->run = a->run[s], l->run_class = a->run_class[s];
       if (a->is_end[s]) l->accept = true;
       for (uint32_t k = a->first[s]; k != IJ_NONE; k = a->edges[k].next) {
         if (a->edges[k].kind == IJ_EDGE_CALL) add_call(g, &a->edges[k]);

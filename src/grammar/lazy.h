@@ -36,6 +36,8 @@ typedef struct ij_local {
   ij_base *base;      /* NULL: not yet made */
   uint32_t min_bytes;
   uint16_t height;
+  uint8_t run;        /* as of ij_nfa, the best of the members */
+  uint32_t run_class;
   bool accept;        /* the rule may end here */
   bool tail;          /* and does nothing else: a call that returns here needs no frame */
   bool has_bytes;

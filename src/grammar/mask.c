@@ -30,6 +30,9 @@ typedef struct token_walk {
   uint32_t *mask;
   ij_u32s *exits; /* where the bottom is left; NULL: do not care */
   level *levels;  /* by depth below the start */
+  const uint8_t *plain; /* of this class of this grammar */
+  const ij_grammar *plain_of;
+  uint32_t plain_class;
 } token_walk;
 
 static void set_ids(const ij_trie *t, int32_t id, uint32_t *mask) {
@@ -51,6 +54,23 @@ static bool step_simply(token_walk *w, const level *above, uint8_t byte, bool *d
   return true;
 }
 
+/* A subtree of nothing but characters that may all come, in any order, is allowed as a whole. */
+static bool all_allowed(token_walk *w, const level *above, uint32_t node) {
+  ij_group o = w->io->at[above->first];
+  const ij_local *l = &o.g->locals[o.local];
+  if (l->run == 0) return false;
+  if (w->plain_of != o.g || w->plain_class != l->run_class) {
+    const ij_class *c = &o.g->nfa.classes[l->run_class];
+    w->plain = ij__trie_plain(o.g->trie, &c->set, c->json);
+    w->plain_of = o.g;
+    w->plain_class = l->run_class;
+  }
+  if (!w->plain || w->plain[node] == 0 || w->plain[node] > l->run) return false;
+  const ij_trie *t = w->trie;
+  for (uint32_t i = t->token_rank[node]; i < t->token_rank[t->nodes[node].after]; i++) ij__mask_set(w->mask, t->token_order[i]);
+  return true;
+}
+
 /* Walks the subtree of `root` (itself excluded) from the groups first .. first + n - 1. */
 static void walk_tokens(token_walk *w, uint32_t root, uint32_t first, uint32_t n) {
   const ij_trie *t = w->trie;
@@ -60,6 +80,10 @@ static void walk_tokens(token_walk *w, uint32_t root, uint32_t first, uint32_t n
     const ij_trie_node *node = &t->nodes[i];
     level *above = &w->levels[node->depth - top - 1], *here = above + 1;
     bool complete = false, dead = false;
+    if (all_allowed(w, above, i)) {
+      i = node->after;
+      continue;
+    }
     w->io->n = above->first + above->n;
     ij__run_truncate(w->r, above->n_frames);
     if (!step_simply(w, above, node->byte, &dead)) ij__run_step(w->r, w->io, above->first, above->n, node->byte, &complete);
@@ -99,7 +123,7 @@ static ij_base *make_base(ij_grammar *g, uint32_t local) {
   level *levels = ij__alloc_array((size_t)g->trie->max_bytes + 2, sizeof *levels);
   bool ok = ij__run_open(&run) && b && mask && levels && ij__groups_push(&io, (ij_group){g, local, 0});
   if (ok) {
-    token_walk w = {&run, &io, g->trie, mask, &exits, levels};
+    token_walk w = {.r = &run, .io = &io, .trie = g->trie, .mask = mask, .exits = &exits, .levels = levels};
     walk_tokens(&w, 0, 0, 1);
     ok = !run.failed && store_mask(g->trie, b, mask);
   }
@@ -151,7 +175,7 @@ void ij__mask_groups(ij_run *r, ij_groups *io, uint32_t n, uint32_t *mask) {
     }
     add_base(t, b, mask);
     if (o.stack == 0 || b->n_exits == 0) continue;
-    token_walk w = {r, io, t, mask, NULL, levels};
+    token_walk w = {.r = r, .io = io, .trie = t, .mask = mask, .levels = levels};
     uint32_t n_frames = r->n_frames, first = io->n;
     bool complete = false;
     ij__run_pop(r, io, o.stack, &complete);

@@ -21,6 +21,8 @@ void ij__nfa_free(ij_nfa *a) {
   ij__free(a->class_edge);
   ij__free(a->min_bytes);
   ij__free(a->height);
+  ij__free(a->run);
+  ij__free(a->run_class);
   *a = (ij_nfa){0};
 }
 

@@ -74,6 +74,9 @@ typedef struct ij_nfa {
   uint32_t n_class_edge;
   uint32_t *min_bytes; /* [n_states] to the end of the rule; IJ_NONE: cannot be reached */
   uint16_t *height;    /* [n_states] frames that must be pushed on some way to the end */
+  /* Any run[s] characters of run_class[s] can be read from s, one after the other, whichever they are; 255: without end. */
+  uint8_t *run;
+  uint32_t *run_class;
   uint8_t byte_class[256];
   uint32_t n_byte_class;
   bool no_memory, too_large;

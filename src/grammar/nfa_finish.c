@@ -170,6 +170,48 @@ static void find_byte_classes(ij_nfa *a) {
   a->n_byte_class = n + 1;
 }
 
+/* ---------------------------------------------------------------------------------------------------------------- runs */
+
+/* The class edge of a state that takes ordinary letters, if any. */
+static uint32_t letter_edge(const ij_nfa *a, uint32_t s) {
+  for (uint32_t i = a->first[s]; i != IJ_NONE; i = a->edges[i].next) {
+    if (a->edges[i].kind == IJ_EDGE_CLASS && ij__charset_cover(&a->classes[a->edges[i].arg].set, 'a', 'z') == 2) return i;
+  }
+  return IJ_NONE;
+}
+
+/* Follows letter edges of one class until they end or come back. Each state is on one path, so all are walked once. */
+static bool find_runs(ij_nfa *a) {
+  enum { UNKNOWN = 254, OPEN = 253, MOST = 252, FOREVER = 255 };
+  uint32_t *path = ij__alloc_array(a->n_states, sizeof *path);
+  a->run = ij__alloc_array(a->n_states, 1);
+  a->run_class = ij__alloc_zero(a->n_states, sizeof *a->run_class);
+  bool ok = path && a->run && a->run_class;
+  if (ok) memset(a->run, UNKNOWN, a->n_states);
+  for (uint32_t s = 0; ok && s < a->n_states; s++) {
+    uint32_t n = 0, at = s, edge;
+    unsigned run = 0;
+    while (a->run[at] == UNKNOWN && (edge = letter_edge(a, at)) != IJ_NONE) {
+      a->run[at] = OPEN;
+      a->run_class[at] = a->edges[edge].arg;
+      path[n++] = at;
+      at = a->edges[edge].target;
+      if (a->run[at] != UNKNOWN && a->run[at] && a->run_class[at] != a->edges[edge].arg) break;
+    }
+    if (a->run[at] == UNKNOWN) a->run[at] = 0;
+    bool joins = n > 0 && a->run_class[at] == a->run_class[path[n - 1]];
+    if (joins) run = a->run[at] == OPEN ? FOREVER : a->run[at];
+    while (n > 0) {
+      uint32_t p = path[--n];
+      if (run != FOREVER) run = IJ_MIN(run + 1, (unsigned)MOST);
+      a->run[p] = (uint8_t)run;
+      if (n > 0 && a->run_class[path[n - 1]] != a->run_class[p]) run = 0;
+    }
+  }
+  ij__free(path);
+  return ok;
+}
+
 /* ------------------------------------------------------------------------------------------------------ left recursion */
 
 typedef struct left_walk {
@@ -273,6 +315,7 @@ ij_status ij__nfa_finish(ij_nfa *a, uint32_t root, const char *where, ij_err *er
       solve(&f, true);
       number_virtual(a);
       find_byte_classes(a);
+      if (!find_runs(a)) a->no_memory = true;
     } else {
       a->no_memory = true;
     }

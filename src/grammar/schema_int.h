@@ -56,6 +56,8 @@ bool ij__schema_number(ij_schema *s, const ij_conjuncts *list, bool integer, ij_
 bool ij__schema_array(ij_schema *s, const ij_conjuncts *list, ij_rule r);
 bool ij__schema_object(ij_schema *s, const ij_conjuncts *list, ij_rule r);
 
+bool ij__schema_is_text_format(const char *name, size_t n);
+
 /* A keyword that must be a non-negative integer; false: an error, or absent (then *out is left). */
 bool ij__schema_count(ij_schema *s, const ij_conjunct *c, const char *key, uint32_t *out);
 

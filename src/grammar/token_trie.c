@@ -35,6 +35,10 @@ static int compare_items(const void *a, const void *b) {
 
 static void close_trie(ij_trie *t) {
   ij__core_close(&t->core);
+  for (int i = 0; i < t->n_plain; i++) {
+    ij__charset_free(&t->plain[i].set);
+    ij__free(t->plain[i].n_chars);
+  }
   ij__free(t->nodes);
   ij__free(t->token_rank);
   ij__free(t->token_order);
@@ -101,20 +105,13 @@ static void lay_out(ij_trie *t, const sort_item *items) {
   t->n_nodes = n;
 }
 
-/* Continuation bytes need no state here: a token may begin inside a character, and cut ones are checked by the automaton. */
-static bool is_plain(uint8_t byte) { return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\'; }
-
-static void mark_subtrees(ij_trie *t) {
-  uint32_t rank = t->n_tokens;
-  t->token_rank[t->n_nodes] = rank;
-  for (uint32_t i = t->n_nodes; i-- > 0;) {
-    ij_trie_node *node = &t->nodes[i];
-    bool plain = i == 0 || is_plain(node->byte);
-    for (uint32_t child = i + 1; plain && child < node->after; child = t->nodes[child].after) plain = t->nodes[child].flags & IJ_TRIE_PLAIN;
-    node->flags = plain ? IJ_TRIE_PLAIN : 0;
-    for (int32_t id = node->id; id >= 0; id = t->same[id]) rank--;
+static void count_tokens(ij_trie *t) {
+  uint32_t rank = 0;
+  for (uint32_t i = 0; i < t->n_nodes; i++) {
     t->token_rank[i] = rank;
+    for (int32_t id = t->nodes[i].id; id >= 0; id = t->same[id]) rank++;
   }
+  t->token_rank[t->n_nodes] = rank;
   for (uint32_t child = 1; child < t->n_nodes; child = t->nodes[child].after) t->child_start[t->nodes[child].byte] = child;
 }
 
@@ -140,7 +137,7 @@ static bool build_tree(ij_trie *t) {
     t->token_rank = ij__alloc_array((size_t)t->n_nodes + 1, sizeof *t->token_rank);
     ok = t->token_rank != NULL;
   }
-  if (ok) mark_subtrees(t);
+  if (ok) count_tokens(t);
   ij__free(items);
   return ok;
 }
@@ -172,6 +169,84 @@ static ij_status open_trie(ij_trie **out, const ij_tokenizer *tokenizer, ij_err 
   *out = t;
   return IJ_OK;
 }
+
+/* ------------------------------------------------------------------------------------------------------ plain subtrees */
+
+typedef struct plain_maker {
+  const ij_trie *t;
+  const ij_plain *p;
+  bool ascii[128];
+  int high; /* of the characters above ASCII: 0 none is in the set, 2 all are, 1 some */
+} plain_maker;
+
+enum { NOT_PLAIN = 255 };
+
+/* The most characters below a node at which a character ends; NOT_PLAIN as soon as one of them is not in the set. */
+static unsigned count_below(const plain_maker *m, uint32_t node) {
+  unsigned most = 0;
+  for (uint32_t child = node + 1; child < m->t->nodes[node].after; child = m->t->nodes[child].after) {
+    unsigned n = m->p->n_chars[child];
+    if (n == 0) return NOT_PLAIN;
+    most = IJ_MAX(most, n);
+  }
+  return most;
+}
+
+/* The same below a node with `left` bytes of a character to come, of which `so_far` was read. */
+static unsigned count_rest(const plain_maker *m, uint32_t node, unsigned left, uint32_t so_far, uint32_t least) {
+  unsigned most = 0;
+  for (uint32_t child = node + 1; child < m->t->nodes[node].after; child = m->t->nodes[child].after) {
+    uint8_t byte = m->t->nodes[child].byte;
+    if ((byte & 0xC0) != 0x80) return NOT_PLAIN;
+    uint32_t c = so_far << 6 | (byte & 0x3Fu), first = c << (6 * (left - 1)), last = first + (1u << (6 * (left - 1))) - 1;
+    if (last < least || first > IJ_CHAR_MAX || (first >= 0xD800 && last <= 0xDFFF)) return NOT_PLAIN;
+    if (m->high == 1 && ij__charset_cover(&m->p->set, first, last) != 2) return NOT_PLAIN;
+    unsigned n = left == 1 ? count_below(m, child) : count_rest(m, child, left - 1, c, least);
+    if (n == NOT_PLAIN) return NOT_PLAIN;
+    most = IJ_MAX(most, n);
+  }
+  return most;
+}
+
+static unsigned count_chars(const plain_maker *m, uint32_t node) {
+  uint8_t byte = m->t->nodes[node].byte;
+  unsigned n = NOT_PLAIN;
+  if (byte < 0x80) n = m->ascii[byte] ? count_below(m, node) : NOT_PLAIN;
+  else if (m->high == 0 || byte < 0xC2 || byte > 0xF4) return 0;
+  else if (m->high == 1 && m->t->nodes[node].after == node + 1) return 0; /* what the cut character will be is open */
+  else if (byte < 0xE0) n = count_rest(m, node, 1, byte & 0x1F, 0x80);
+  else if (byte < 0xF0) n = count_rest(m, node, 2, byte & 0x0F, 0x800);
+  else n = count_rest(m, node, 3, byte & 0x07, 0x10000);
+  return n >= NOT_PLAIN - 1 ? 0 : n + 1;
+}
+
+static bool make_plain(const ij_trie *t, ij_plain *p) {
+  plain_maker m = {.t = t, .p = p, .high = ij__charset_cover(&p->set, 0x80, 0xD7FF)};
+  if (m.high != ij__charset_cover(&p->set, 0xE000, IJ_CHAR_MAX)) m.high = 1;
+  for (unsigned c = 0; c < 128; c++) m.ascii[c] = ij__charset_has(&p->set, c) && !(p->json && (c < 0x20 || c == '"' || c == '\\'));
+  p->n_chars = ij__alloc_zero(t->n_nodes, 1);
+  if (!p->n_chars) return false;
+  for (uint32_t i = t->n_nodes; i-- > 1;) p->n_chars[i] = (uint8_t)count_chars(&m, i);
+  return true;
+}
+
+const uint8_t *ij__trie_plain(ij_trie *t, const ij_charset *set, bool json) {
+  for (int i = 0; i < t->n_plain; i++) {
+    if (t->plain[i].json == json && ij__charset_equal(&t->plain[i].set, set)) return t->plain[i].n_chars;
+  }
+  if (t->n_plain == IJ_MAX_PLAIN) return NULL;
+  ij_plain *p = &t->plain[t->n_plain];
+  *p = (ij_plain){.json = json};
+  ij__charset_clip(&p->set, set, 0, IJ_CHAR_MAX);
+  if (p->set.failed || !make_plain(t, p)) {
+    ij__charset_free(&p->set);
+    return NULL;
+  }
+  t->n_plain++;
+  return p->n_chars;
+}
+
+/* --------------------------------------------------------------------------------------------------------------- shares */
 
 ij_status ij__trie_get(ij_trie **out, const ij_tokenizer *tokenizer, ij_err *err) {
   ij_status status = IJ_OK;

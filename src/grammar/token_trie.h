@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "core/status.h"
+#include "grammar/charset.h"
 #include "inkjet.h"
 
 typedef enum ij_control {
@@ -21,11 +22,16 @@ typedef struct ij_trie_node {
   int32_t id;       /* a token that ends here, or -1; further ones with the same bytes follow in same[] */
   uint16_t depth;
   uint8_t byte;
-  uint8_t flags;
 } ij_trie_node;
 
-/* What the tokens of a subtree are made of, node included. */
-enum { IJ_TRIE_PLAIN = 1 }; /* whole or cut characters of JSON strings that need no escape */
+/* For a set of characters: how many of them, at most, the tokens of each subtree are made of (its own byte begins one; the last may be
+ * cut); 0: not only of these. */
+typedef struct ij_plain {
+  ij_charset set;
+  bool json;        /* characters that JSON escapes do not count */
+  uint8_t *n_chars; /* [n_nodes] */
+} ij_plain;
+#define IJ_MAX_PLAIN 24
 
 typedef struct ij_trie {
   const ij_tokenizer *tokenizer;
@@ -46,6 +52,8 @@ typedef struct ij_trie {
   uint32_t *ordinary;   /* [n_words] mask of all tokens in the tree */
   int32_t control[IJ_N_CONTROL]; /* ids, -1: the vocabulary has none */
   uint32_t child_start[257];     /* nodes of depth 1 by first byte: 0 if none */
+  ij_plain plain[IJ_MAX_PLAIN];  /* made when first asked for */
+  int n_plain;
   struct ij_grammar *core;       /* the rules of JSON itself, whose masks all grammars share */
 } ij_trie;
 
@@ -53,6 +61,9 @@ typedef struct ij_trie {
 ij_status ij__trie_get(ij_trie **out, const ij_tokenizer *tokenizer, ij_err *err);
 ij_trie *ij__trie_share(ij_trie *trie);
 void ij__trie_release(ij_trie **trie);
+
+/* The counts for a set; NULL when there are too many sets already. The lock is held. */
+const uint8_t *ij__trie_plain(ij_trie *t, const ij_charset *set, bool json);
 
 const char *ij__control_name(ij_control c);
 
