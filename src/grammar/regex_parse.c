@@ -266,6 +266,7 @@ static bool parse_counts(parser *r, uint32_t *min, uint32_t *max) {
 }
 
 static uint32_t parse_repeat(parser *r, int depth) {
+  bool assertion = peek(r) == '^' || peek(r) == '$';
   uint32_t atom = parse_atom(r, depth), min = 0, max = IJ_NONE;
   bool repeated = true;
   if (!more(r)) return atom;
@@ -274,7 +275,7 @@ static uint32_t parse_repeat(parser *r, int depth) {
   else if (eat(r, "?")) max = 1;
   else repeated = peek(r) == '{' && parse_counts(r, &min, &max);
   if (!repeated || r->status != IJ_OK) return atom;
-  if (r->nodes[atom].kind == NODE_BEGIN || r->nodes[atom].kind == NODE_END) return refuse(r, IJ_E_ARGUMENT, "nothing to repeat");
+  if (assertion) return refuse(r, IJ_E_ARGUMENT, "nothing to repeat");
   eat(r, "?"); /* which match is preferred does not change what matches */
   if (more(r) && strchr("*+?", peek(r))) return refuse(r, IJ_E_UNSUPPORTED, "a repetition of a repetition: use a group");
   uint32_t repeat = add_node(r, NODE_REPEAT, atom, 0);
