@@ -268,7 +268,8 @@ function blocksOf(lines, depth) {
 	const out = [];
 	let at = 0;
 	while (at < lines.length) {
-		if (blank(lines[at])) {
+		const line = lines[at];
+		if (blank(line)) {
 			at += 1;
 			continue;
 		}
@@ -912,7 +913,7 @@ function parseMetrics(text) {
 		if (line === "" || line.startsWith("#")) continue;
 		const m = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(?:[^"}]|"(?:[^"\\]|\\.)*")*\})?[ \t]+(\S+)/.exec(line);
 		if (!m) continue;
-		const value = m[2] === "+Inf" ? 1e400 : m[2] === "-Inf" ? -1e400 : Number(m[2]);
+		const value = m[2] === "+Inf" ? Infinity : m[2] === "-Inf" ? -Infinity : Number(m[2]);
 		if (!Number.isNaN(value)) out.set(m[1], (out.get(m[1]) ?? 0) + value);
 	}
 	return out;
@@ -979,7 +980,7 @@ var NUMBERS = [
 		label: "Top k",
 		hint: "keep this many tokens; 0 keeps all",
 		min: 0,
-		max: 0x7fffffff,
+		max: 2147483647,
 		integer: true
 	},
 	{
@@ -1033,7 +1034,7 @@ var NUMBERS = [
 		label: "Longest answer",
 		hint: "in tokens",
 		min: 1,
-		max: 0x7fffffff,
+		max: 2147483647,
 		integer: true
 	}
 ];

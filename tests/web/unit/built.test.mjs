@@ -33,3 +33,13 @@ test('the lock file names no registry', () => {
   assert.doesNotMatch(read('package-lock.json').toString(), /"resolved"/);
   assert.match(read('package-lock.json').toString(), /"integrity"/);
 });
+
+test('the lock file holds every package that one in it names', () => {
+  const { packages } = JSON.parse(read('package-lock.json'));
+  const missing = Object.entries(packages).flatMap(([at, p]) =>
+    Object.keys({ ...p.dependencies, ...p.devDependencies, ...p.optionalDependencies })
+      .filter((name) => !packages[`node_modules/${name}`] && !packages[`${at}/node_modules/${name}`])
+      .map((name) => `${at}: ${name}`),
+  );
+  assert.deepEqual(missing, []); // else npm ci fails
+});
