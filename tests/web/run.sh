@@ -23,7 +23,7 @@ if [ "$committed" != "$(cat web/dist/*)" ]; then
 fi
 
 echo "== the parts, under node"
-node --test tests/web/unit/*.test.mjs | grep -E '^(not ok|# (tests|pass|fail))'
+node --test --test-reporter=dot tests/web/unit/*.test.mjs
 
 echo "== the page in Chromium, against the mock server"
 node tests/web/browser.mjs
