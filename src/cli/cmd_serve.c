@@ -92,6 +92,12 @@ static void raise_descriptors(int64_t n) {
   setrlimit(RLIMIT_NOFILE, &r); /* if it is not enough, the server says so */
 }
 
+/* What the worker has to say, such as a damaged file of the prefix cache; from its thread. */
+static void on_log(void *user, const char *line) {
+  (void)user;
+  say("%s", line);
+}
+
 static ij_serve_options make_options(const serving *s) {
   const cli_value *v = s->args->v;
   ij_serve_options o = ij__serve_options_default();
@@ -116,6 +122,7 @@ static ij_serve_options make_options(const serving *s) {
   o.worker.cache_bytes = (size_t)v[OPT_CACHE].i << 20;
   o.worker.cache_dir = v[OPT_CACHE_DIR].text;
   o.worker.cache_dir_bytes = (size_t)v[OPT_CACHE_DIR_SIZE].i << 20;
+  o.worker.log = on_log;
   o.model_name = s->name;
   o.verbose = v[OPT_VERBOSE].set;
   o.drain_seconds = (double)v[OPT_DRAIN].i;
