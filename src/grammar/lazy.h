@@ -20,7 +20,6 @@ typedef struct ij_base {
   uint32_t n_ids;
   uint32_t *exits;   /* trie nodes with a subtree */
   uint32_t n_exits;
-  struct ij_tails *tails; /* small subtrees behind exits, joined; NULL: none */
 } ij_base;
 
 typedef struct ij_call {
@@ -64,7 +63,7 @@ struct ij_grammar {
   uint32_t *rule_start;  /* [n_rules] local, IJ_NONE: not yet made */
   uint32_t *mark, epoch; /* [n_states] of closures */
   ij_u32s set, stack, targets, edge_lo, edge_hi, edge_to; /* scratch */
-  size_t base_bytes;     /* of all bases */
+  size_t base_bytes;     /* of all bases; above a limit they are dropped and made again when needed */
   bool no_memory;        /* during one call: the grammar is whole again after it */
 };
 

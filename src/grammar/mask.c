@@ -9,7 +9,7 @@
 #include "core/alloc.h"
 #include "grammar/lazy.h"
 
-enum { FEW_IDS = 1024 };
+enum { FEW_IDS = 1024, MAX_BASE_BYTES = 32 << 20 };
 
 void ij__base_free(ij_base *base) {
   if (!base) return;
@@ -147,6 +147,16 @@ static const ij_base *base_of(ij_grammar *g, uint32_t local) {
   if (alias == IJ_NONE) return NULL;
   if (g->locals[alias].base) return g->locals[alias].base;
   ij_base *base = make_base(g, alias); /* may move the locals */
+  if (!base) return NULL;
+  size_t bytes = (base->mask ? g->trie->n_words * sizeof *base->mask : 0) + (base->n_ids + base->n_exits) * sizeof(int32_t);
+  if (g->base_bytes + bytes > MAX_BASE_BYTES) {
+    for (uint32_t i = 0; i < g->n_locals; i++) {
+      ij__base_free(g->locals[i].base);
+      g->locals[i].base = NULL;
+    }
+    g->base_bytes = 0;
+  }
+  g->base_bytes += bytes;
   g->locals[alias].base = base;
   return base;
 }
@@ -158,6 +168,30 @@ static void add_base(const ij_trie *t, const ij_base *b, uint32_t *mask) {
   for (uint32_t i = 0; i < b->n_ids; i++) ij__mask_set(mask, b->ids[i]);
 }
 
+/* The tokens one group allows: from its base, and behind its exits. Near the greatest depth the base, which was made without a stack, could
+ * allow too much: there all tokens are walked. */
+static void mask_group(token_walk *w, ij_group o) {
+  uint32_t first = w->io->n, n_frames = w->r->n_frames;
+  bool complete = false;
+  if (w->r->frames[o.stack].depth + 2 * w->trie->max_open + 8 > IJ_MAX_DEPTH) {
+    if (!ij__groups_push(w->io, o)) w->r->failed = true;
+    else walk_tokens(w, 0, first, 1);
+  } else {
+    const ij_base *b = base_of(o.g, o.local);
+    if (!b) {
+      w->r->failed = true;
+      return;
+    }
+    add_base(w->trie, b, w->mask);
+    if (o.stack == 0 || b->n_exits == 0) return;
+    ij__run_pop(w->r, w->io, o.stack, &complete);
+    uint32_t n_below = w->io->n - first;
+    for (uint32_t k = 0; k < b->n_exits && n_below && !w->r->failed; k++) walk_tokens(w, b->exits[k], first, n_below);
+  }
+  w->io->n = first;
+  ij__run_truncate(w->r, n_frames);
+}
+
 void ij__mask_groups(ij_run *r, ij_groups *io, uint32_t n, uint32_t *mask) {
   if (n == 0) return;
   const ij_trie *t = io->at[0].g->trie;
@@ -166,23 +200,8 @@ void ij__mask_groups(ij_run *r, ij_groups *io, uint32_t n, uint32_t *mask) {
     r->failed = true;
     return;
   }
-  for (uint32_t i = 0; i < n && !r->failed; i++) {
-    ij_group o = io->at[i];
-    const ij_base *b = base_of(o.g, o.local);
-    if (!b) {
-      r->failed = true;
-      break;
-    }
-    add_base(t, b, mask);
-    if (o.stack == 0 || b->n_exits == 0) continue;
-    token_walk w = {.r = r, .io = io, .trie = t, .mask = mask, .levels = levels};
-    uint32_t n_frames = r->n_frames, first = io->n;
-    bool complete = false;
-    ij__run_pop(r, io, o.stack, &complete);
-    uint32_t n_below = io->n - first;
-    for (uint32_t k = 0; k < b->n_exits && n_below && !r->failed; k++) walk_tokens(&w, b->exits[k], first, n_below);
-    io->n = first;
-    ij__run_truncate(r, n_frames);
-  }
+  token_walk w = {.r = r, .io = io, .trie = t, .mask = mask, .levels = levels};
+  io->n = n;
+  for (uint32_t i = 0; i < n && !r->failed; i++) mask_group(&w, io->at[i]);
   ij__free(levels);
 }

@@ -69,6 +69,9 @@ static bool copy_texts(ij_trie *t) {
     if (!token_text(t->tokenizer, id, &bytes, &n)) continue;
     memcpy(t->bytes + total, bytes, n);
     total += n;
+    uint32_t n_open = 0;
+    for (size_t i = 0; i < n; i++) n_open += bytes[i] == '[' || bytes[i] == '{';
+    t->max_open = IJ_MAX(t->max_open, n_open);
     t->n_tokens++;
     t->max_bytes = IJ_MAX(t->max_bytes, (uint32_t)n);
   }

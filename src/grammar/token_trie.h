@@ -49,6 +49,7 @@ typedef struct ij_trie {
   int32_t n_ids;
   uint32_t n_words;     /* of a mask */
   uint32_t max_bytes;   /* of a token */
+  uint32_t max_open;    /* brackets that open in one token: how fast a text can nest */
   uint32_t *ordinary;   /* [n_words] mask of all tokens in the tree */
   int32_t control[IJ_N_CONTROL]; /* ids, -1: the vocabulary has none */
   uint32_t child_start[257];     /* nodes of depth 1 by first byte: 0 if none */

@@ -124,6 +124,42 @@ static void test_combinations(void) {
   SCHEMA("{\"type\":[\"string\",\"integer\"],\"anyOf\":[{\"maxLength\":1},{\"type\":\"integer\"}]}", "+\"x\"", "+5", "-\"xy\"");
 }
 
+static void test_texts_and_numbers(void) {
+  SCHEMA("{\"type\":\"string\",\"pattern\":\"^[a-z]{2,3}$\"}", "+\"ab\"", "+\"\\u0061bc\"", "-\"a\"", "-\"abcd\"", "-\"aB\"");
+  SCHEMA("{\"type\":\"string\",\"pattern\":\"b+\",\"maxLength\":3}", "+\"abb\"", "+\"b\"", "+\"\\nb\"", "-\"aaa\"", "-\"abba\"");
+  SCHEMA("{\"type\":\"string\",\"format\":\"date\"}", "+\"2024-02-29\"", "-\"2023-02-29\"", "-\"2023-4-01\"", "-\"0000-01-01\"");
+  SCHEMA("{\"type\":\"string\",\"format\":\"uuid\"}", "+\"123e4567-e89b-12d3-a456-426614174000\"", "-\"123e4567\"");
+  SCHEMA("{\"type\":\"integer\",\"minimum\":-3,\"maximum\":120}", "+-3", "+0", "+120", "+99", "--4", "-121", "-1000", "-007", "--0");
+  SCHEMA("{\"type\":\"integer\",\"minimum\":9007199254740993,\"maximum\":9007199254740993}", "+9007199254740993", "-9007199254740992");
+  SCHEMA("{\"type\":\"number\",\"exclusiveMinimum\":0,\"maximum\":1.5}", "+0.01", "+1", "+1.5", "+1.500", "-0", "-0.0", "-1.51", "-2", "--1");
+  SCHEMA("{\"type\":\"integer\",\"multipleOf\":6}", "+0", "+12", "+-18", "-3", "-13");
+  SCHEMA("{\"type\":\"number\",\"multipleOf\":0.01}", "+1.25", "+3", "-1.255");
+}
+
+static void test_expressions(void) {
+  static const struct {
+    const char *pattern;
+    const char *texts[8];
+  } cases[] = {{"a(b|c)*d?", {"+a", "+abcbd", "-", "-ad_"}},
+               {"[^\\d]{2}", {"+ab", "+\xC3\xA9\xE6\x97\xA5", "-a1", "-abc"}},
+               {".", {"+a", "+\xF0\x9F\x98\x80", "-\n", "-"}},
+               {"(^a|b)c$", {"+ac", "+bc", "-abc"}},
+               {"", {"+", "-a"}}};
+  static const char *const refused[] = {"(", "a)", "*", "a{2,1}", "(?=a)", "\\b", "\\1", "\\p{L}", "[]a]", "((a{100}){100}){100}", "\xFF", "a^b", "(a|b)*a(a|b){20}"};
+  ij_err err;
+  for (size_t i = 0; i < IJ_COUNT_OF(cases); i++) {
+    ij_grammar *g = NULL;
+    CHECK_OK(ij_grammar_regex(&g, vocab, cases[i].pattern, strlen(cases[i].pattern), &err), err);
+    check_texts(g, cases[i].pattern, cases[i].texts);
+  }
+  for (size_t i = 0; i < IJ_COUNT_OF(refused); i++) {
+    ij_grammar *g = NULL;
+    ij_status status = ij_grammar_regex(&g, vocab, refused[i], strlen(refused[i]), &err);
+    if ((status != IJ_E_ARGUMENT && status != IJ_E_UNSUPPORTED) || g || !err.message[0]) TEST_FAIL("%s: %s", refused[i], ij_status_name(status));
+    ij_grammar_close(&g);
+  }
+}
+
 static void check_refusal(const char *schema, ij_status want, const char *where, const char *message) {
   ij_grammar *g = NULL;
   ij_err err = {0};
@@ -151,6 +187,10 @@ static void test_refusals(void) {
   check_refusal("{\"type\":\"string\",\"minLength\":3,\"maxLength\":2}", IJ_E_ARGUMENT, "#", "no value can satisfy");
   check_refusal("{\"type\":\"string\",\"minLength\":-1}", IJ_E_ARGUMENT, "#/minLength", "not negative");
   check_refusal("{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"string\",\"maxLength\":3}]}", IJ_E_UNSUPPORTED, "#/oneOf", "not told apart");
+  check_refusal("{\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"(a\"}}}", IJ_E_ARGUMENT, "#/properties/a/pattern", "not closed");
+  check_refusal("{\"type\":\"string\",\"format\":\"regex\"}", IJ_E_UNSUPPORTED, "#/format", "cannot be enforced");
+  check_refusal("{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", IJ_E_ARGUMENT, "#", "no value can satisfy");
+  check_refusal("{\"type\":\"number\",\"maximum\":1e300}", IJ_E_UNSUPPORTED, "#/maximum", "digits");
   check_refusal("{\"type\":\"string\",\"maxLength\":2000000}", IJ_E_UNSUPPORTED, "#", "too large");
 }
 
@@ -159,6 +199,7 @@ static void test_refusals(void) {
 static const char *const walk_schemas[] = {
     "", "{}", "{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"},\"n\":{\"type\":\"integer\"},\"t\":{\"enum\":[\"a\",\"b\"]}},\"required\":[\"city\",\"t\"]}",
     "{\"type\":\"array\",\"items\":{\"anyOf\":[{\"type\":\"array\",\"items\":{\"$ref\":\"#\"}},{\"type\":\"string\",\"minLength\":1,\"maxLength\":9}]}}",
+    "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"pattern\":\"^[^0-9]{1,6}$\"}}", "{\"type\":\"array\",\"items\":{\"type\":\"number\",\"minimum\":-3.5,\"maximum\":40}}",
     "{\"type\":\"object\",\"properties\":{\"l\":{\"$ref\":\"#\"},\"r\":{\"$ref\":\"#\"},\"v\":{\"type\":\"number\"}},\"required\":[\"v\"]}"};
 
 static int32_t pick(ij_guide *guide, uint64_t *seed) {
@@ -235,6 +276,12 @@ static void test_depth_is_bounded(void) {
   int depth = 0;
   while (depth < 1000 && allowed(guide, byte_id('[')) && ij_guide_accept(guide, byte_id('['), NULL) == IJ_OK) depth++;
   CHECK(depth > 100 && depth < 500);
+  for (int32_t id = 0; id < ij_tokenizer_size(vocab); id++) {
+    const char *bytes;
+    size_t n;
+    if (!ij_decode(vocab, id, false, &bytes, &n) || n == 0 || !allowed(guide, id)) continue;
+    if (memchr(bytes, '[', n)) TEST_FAIL("id %d opens more brackets than can be closed", id);
+  }
   uint64_t seed = 1;
   walk(guide, &seed, 0, "deep");
   ij_guide_close(&guide);
@@ -448,6 +495,8 @@ int main(void) {
   RUN(test_objects);
   RUN(test_arrays);
   RUN(test_combinations);
+  RUN(test_texts_and_numbers);
+  RUN(test_expressions);
   RUN(test_refusals);
   RUN(test_walks);
   RUN(test_masks_are_exact);
