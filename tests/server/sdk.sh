@@ -23,6 +23,7 @@ if [ -z "$model" ]; then
   model=$cache/model
   (cd "$here" && python3 -c 'import sys, dialect_kit; dialect_kit.make_model(*sys.argv[1:])' "$program" "$model")
 fi
+rm -f "$cache/address"
 "$program" serve -m "$model" --port 0 --ctx 4000 > "$cache/address" &
 server=$!
 trap 'kill $server 2>/dev/null || true' EXIT INT TERM

@@ -17,7 +17,7 @@ CHAT, COMPLETIONS, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/completion
 USER = [{"role": "user", "content": "Hello there"}]
 OPEN = USER + [{"role": "assistant", "content": "a"}]  # with continue_final_message the answer begins inside a text block
 CITY = {"type": "object", "properties": {"city": {"enum": ["Oslo", "Rome"]}}, "required": ["city"], "additionalProperties": False}
-PERSON = {"type": "object", "properties": {"name": {"enum": ["Ann", "Bob"]}, "age": {"enum": [1, 22, 99]}},
+PERSON = {"type": "object", "properties": {"name": {"enum": ["Ann", "Bob"]}, "age": {"type": "integer", "minimum": 0, "maximum": 99}},
           "required": ["name", "age"], "additionalProperties": False}
 
 
@@ -234,6 +234,8 @@ def schema_answers(s):
     m = s.ask(MESSAGES, {"model": "m", "max_tokens": 300, "messages": USER, "output_config": {"format": {"type": "json_schema",
                                                                                                          "schema": PERSON}}})
     is_person(m["content"][0]["text"])
+    (answer,), _ = chat(s, regex="[a-c]{3}x", max_tokens=50, reasoning_effort="none")
+    check(len(answer["content"]) == 4 and answer["content"][3] == "x", answer)
     (answer,), _ = chat(s, response_format={"type": "json_object"}, max_tokens=60, reasoning_effort="none", seed=3)
     check(answer["content"].lstrip().startswith("{"), answer)
 
