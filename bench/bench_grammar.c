@@ -25,7 +25,8 @@ static const struct {
     {"recursive tree", "{\"$ref\":\"#/$defs/n\",\"$defs\":{\"n\":{\"type\":\"object\",\"properties\":{\"label\":{\"type\":\"string\"},\"children\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/n\"}}},\"required\":[\"label\",\"children\"],\"additionalProperties\":false}}}",
      "{\"label\": \"root\", \"children\": [{\"label\": \"left\", \"children\": [{\"label\": \"leaf one\", \"children\": []}]}, {\"label\": \"right\", \"children\": []}]}", false},
     {"phone (regex)", "\\+[1-9][0-9]{0,2} \\([0-9]{3}\\) [0-9]{3}-[0-9]{4}", "+1 (415) 555-0199", true},
-    {"prose (regex)", "(?:[A-Z][^.!?\\n]{1,200}[.!?] ?){1,4}", "The water of the sea follows the moon. It does so late! Why is that?", true},
+    {"prose (regex)", "(?:[A-Z][^.!?\\n]{1,200}[.!?] ?){1,4}", "The water of the sea follows the moon. It does so late! Why is that?",
+     true},
 };
 
 static double seconds(void) {
@@ -78,7 +79,8 @@ int main(int argc, char **argv) {
   double start = seconds();
   if (ij_grammar_json(&core, vocab, NULL, 0, &err) != IJ_OK) return fail(&err);
   printf("token tree   %8.1f ms, %.1f MB, once per vocabulary\n\n", 1e3 * (seconds() - start), (double)(ij__alloc_bytes() - before) / 1e6);
-  printf("%-16s %7s %12s %12s %12s %12s %12s %9s\n", "", "tokens", "compile ms", "first, mean", "first, most", "again, mean", "again, most", "memory kB");
+  printf("%-16s %7s %12s %12s %12s %12s %12s %9s\n", "", "tokens", "compile ms", "first, mean", "first, most", "again, mean",
+         "again, most", "memory kB");
   for (size_t c = 0; c < IJ_COUNT_OF(cases); c++) {
     ij_grammar *g = NULL;
     size_t n = 0, n_source = strlen(cases[c].source);
@@ -97,7 +99,8 @@ int main(int argc, char **argv) {
       again.most = i == 0 || p.most < again.most ? p.most : again.most;
     }
     if (!ok) return fprintf(stderr, "%s: the text does not follow the grammar\n", cases[c].name), 1;
-    printf("%-16s %7zu %12.3f %9.1f us %9.1f us %9.1f us %9.1f us %9.0f\n", cases[c].name, n, 1e3 * compile, 1e6 * first.total / (double)n, 1e6 * first.most,
+    printf("%-16s %7zu %12.3f %9.1f us %9.1f us %9.1f us %9.1f us %9.0f\n", cases[c].name, n, 1e3 * compile, 1e6 * first.total / (double)n,
+           1e6 * first.most,
            1e6 * again.total / (double)n, 1e6 * again.most, (double)(ij__alloc_bytes() - before) / 1e3);
     ij_grammar_close(&g);
   }

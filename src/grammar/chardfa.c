@@ -160,7 +160,8 @@ static bool join_alphabets(ij_chardfa *out, const ij_chardfa *a, const ij_chardf
 }
 
 static ij_status too_large(const char *where, ij_err *err) {
-  return ij__fail(err, IJ_E_UNSUPPORTED, where, "pattern, format and length together are too complex: more than %u states", IJ_CHARDFA_MAX_STATES);
+  return ij__fail(err, IJ_E_UNSUPPORTED, where, "pattern, format and length together are too complex: more than %u states",
+                  IJ_CHARDFA_MAX_STATES);
 }
 
 /* Puts the product in place of *d, or reports. */

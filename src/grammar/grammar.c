@@ -64,7 +64,8 @@ static ij_status compile_json(ij_grammar *g, const char *schema, size_t n_bytes,
     g->root = g->object_root = rule;
     return IJ_OK;
   }
-  if (n_bytes > MAX_SCHEMA_BYTES) return ij__fail(err, IJ_E_UNSUPPORTED, "#", "a schema of %zu bytes; the most is %d", n_bytes, MAX_SCHEMA_BYTES);
+  if (n_bytes > MAX_SCHEMA_BYTES) return ij__fail(err, IJ_E_UNSUPPORTED, "#", "a schema of %zu bytes; the most is %d", n_bytes,
+                                                  MAX_SCHEMA_BYTES);
   ij_status status = ij__json_parse(&doc, schema, n_bytes, "#", err);
   ij_json_type type = ij__json_type_of(ij__json_root(doc));
   if (status == IJ_OK && type != IJ_JSON_OBJECT && type != IJ_JSON_BOOL) {
@@ -76,7 +77,8 @@ static ij_status compile_json(ij_grammar *g, const char *schema, size_t n_bytes,
 }
 
 ij_status ij_grammar_json(ij_grammar **out, const ij_tokenizer *tokenizer, const char *schema, size_t n_bytes, ij_err *err) {
-  if (!out || !tokenizer || (!schema && n_bytes)) return ij__fail(err, IJ_E_ARGUMENT, "ij_grammar_json", "out, tokenizer and schema must not be NULL");
+  if (!out || !tokenizer || (!schema && n_bytes)) return ij__fail(err, IJ_E_ARGUMENT, "ij_grammar_json",
+                                                                  "out, tokenizer and schema must not be NULL");
   *out = NULL;
   ij_grammar *g = NULL;
   ij_status status = begin(&g, tokenizer, err);
@@ -106,7 +108,8 @@ static ij_status compile_regex(ij_grammar *g, const char *pattern, size_t n_byte
 }
 
 ij_status ij_grammar_regex(ij_grammar **out, const ij_tokenizer *tokenizer, const char *pattern, size_t n_bytes, ij_err *err) {
-  if (!out || !tokenizer || (!pattern && n_bytes)) return ij__fail(err, IJ_E_ARGUMENT, "ij_grammar_regex", "out, tokenizer and pattern must not be NULL");
+  if (!out || !tokenizer || (!pattern && n_bytes)) return ij__fail(err, IJ_E_ARGUMENT, "ij_grammar_regex",
+                                                                   "out, tokenizer and pattern must not be NULL");
   *out = NULL;
   ij_grammar *g = NULL;
   ij_status status = begin(&g, tokenizer, err);

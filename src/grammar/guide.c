@@ -42,7 +42,8 @@ struct ij_guide {
 };
 
 ij_guide_options ij_guide_options_default(void) {
-  return (ij_guide_options){.struct_size = sizeof(ij_guide_options), .state = IJ_TURN_HEADER, .tool_choice = IJ_TOOLS_AUTO, .parallel = true};
+  return (ij_guide_options){.struct_size = sizeof(ij_guide_options), .state = IJ_TURN_HEADER, .tool_choice = IJ_TOOLS_AUTO,
+                            .parallel = true};
 }
 
 /* ------------------------------------------------------------------------------------------------------------- opening */
@@ -50,9 +51,11 @@ ij_guide_options ij_guide_options_default(void) {
 static ij_status check_options(const ij_guide_options *o, ij_err *err) {
   static const char where[] = "ij_guide_open";
   if (o->struct_size != sizeof *o) return ij__fail(err, IJ_E_ARGUMENT, where, "options are not from ij_guide_options_default");
-  if (o->n_tools < 0 || o->n_tools > MAX_TOOLS) return ij__fail(err, IJ_E_ARGUMENT, "tools", "%d tools; at most %d can be guided", o->n_tools, MAX_TOOLS);
+  if (o->n_tools < 0 || o->n_tools > MAX_TOOLS) return ij__fail(err, IJ_E_ARGUMENT, "tools", "%d tools; at most %d can be guided",
+                                                                o->n_tools, MAX_TOOLS);
   if (o->n_tools && !o->tools) return ij__fail(err, IJ_E_ARGUMENT, "tools", "tools must not be NULL");
-  if (o->tool_choice == IJ_TOOLS_REQUIRED && o->n_tools == 0) return ij__fail(err, IJ_E_ARGUMENT, "tool_choice", "a call is required but there are no tools");
+  if (o->tool_choice == IJ_TOOLS_REQUIRED && o->n_tools == 0) return ij__fail(err, IJ_E_ARGUMENT, "tool_choice",
+                                                                              "a call is required but there are no tools");
   if (o->no_thinking && o->state == IJ_TURN_THINK) {
     return ij__fail(err, IJ_E_ARGUMENT, "no_thinking", "the prompt ends inside a thinking block, and thinking is not allowed");
   }
@@ -80,7 +83,8 @@ static void write_payload(ij_json_rules *j, const ij_guided_tool *tool, ij_gramm
   ij__nfa_text(a, r.start, "{\"name\":", 8, name);
   ij__json_quoted(j, name, tool->name, tool->n_name, quoted);
   ij__nfa_text(a, quoted, ",\"args\":", 8, value);
-  ij__nfa_call(a, value, ij__nfa_extern(a, (ij_extern){args, args->object_root, args->nfa.min_bytes[start], args->nfa.height[start]}), close);
+  ij__nfa_call(a, value, ij__nfa_extern(a, (ij_extern){args, args->object_root, args->nfa.min_bytes[start], args->nfa.height[start]}),
+               close);
   ij__nfa_bytes(a, close, '}', '}', r.end);
 }
 
@@ -156,17 +160,20 @@ static ij_status open_guide(ij_guide *g, const ij_tokenizer *tokenizer, ij_err *
   static const ij_control needed[] = {IJ_CONTROL_END_MESSAGE, IJ_CONTROL_END_TURN, IJ_CONTROL_MODEL, IJ_CONTROL_TEXT};
   ij_status status = ij__trie_get(&g->trie, tokenizer, err);
   if (status != IJ_OK) return status;
-  if (g->content && g->content->trie != g->trie) return ij__fail(err, IJ_E_ARGUMENT, "content", "the grammar was made for another tokenizer");
+  if (g->content && g->content->trie != g->trie) return ij__fail(err, IJ_E_ARGUMENT, "content",
+                                                                 "the grammar was made for another tokenizer");
   for (int i = 0; i < g->o.n_tools; i++) {
     const ij_grammar *args = g->o.tools[i].args;
-    if (args && args->trie != g->trie) return ij__fail(err, IJ_E_ARGUMENT, "tools", "the grammar of tool %d was made for another tokenizer", i);
+    if (args && args->trie != g->trie) return ij__fail(err, IJ_E_ARGUMENT, "tools",
+                                                       "the grammar of tool %d was made for another tokenizer", i);
   }
   bool calls = g->o.n_tools > 0 && g->o.tool_choice != IJ_TOOLS_NONE;
   for (size_t i = 0; i <= IJ_COUNT_OF(needed); i++) {
     if (i == IJ_COUNT_OF(needed) && !calls) break;
     ij_control c = i < IJ_COUNT_OF(needed) ? needed[i] : IJ_CONTROL_CALL;
     if (g->trie->control[c] >= 0) continue;
-    return ij__fail(err, IJ_E_UNSUPPORTED, "tokenizer", "the vocabulary has no %s, without which a turn cannot be guided", ij__control_name(c));
+    return ij__fail(err, IJ_E_UNSUPPORTED, "tokenizer", "the vocabulary has no %s, without which a turn cannot be guided",
+                    ij__control_name(c));
   }
   g->mask = ij__alloc_zero(g->trie->n_words, sizeof *g->mask);
   g->names = ij__alloc_zero((size_t)g->o.n_tools + 1, sizeof(char *));

@@ -12,7 +12,8 @@
 #define IJ_MAX_FRACTION 20 /* and after it: no output runs on in digits */
 
 typedef enum ij_json_part {
-  IJ_JSON_SPACE, IJ_JSON_ANY_STRING, IJ_JSON_ANY_NUMBER, IJ_JSON_ANY_INTEGER, IJ_JSON_ANY_VALUE, IJ_JSON_ANY_OBJECT, IJ_JSON_ANY_ARRAY, IJ_N_JSON_PART
+  IJ_JSON_SPACE, IJ_JSON_ANY_STRING, IJ_JSON_ANY_NUMBER, IJ_JSON_ANY_INTEGER, IJ_JSON_ANY_VALUE, IJ_JSON_ANY_OBJECT, IJ_JSON_ANY_ARRAY,
+      IJ_N_JSON_PART
 } ij_json_part;
 
 typedef struct ij_json_rules {

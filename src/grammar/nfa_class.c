@@ -110,7 +110,8 @@ static unsigned continuation(class_builder *b, const ij_charset *set, unsigned k
 }
 
 /* Edges by lead byte, for characters of two and more bytes. */
-static void push_leads(class_builder *b, const ij_charset *set, unsigned lo, unsigned hi, unsigned k, unsigned bits, uint32_t min, uint32_t max) {
+static void push_leads(class_builder *b, const ij_charset *set, unsigned lo, unsigned hi, unsigned k, unsigned bits, uint32_t min,
+                       uint32_t max) {
   ij_charset part = {0};
   ij__charset_clip(&part, set, min, max);
   if (part.failed) b->nfa->no_memory = true;
@@ -197,7 +198,15 @@ static void push_escapes(class_builder *b, const ij_charset *set) {
   for (unsigned i = 0; letters[i]; i++) {
     if (ij__charset_has(set, (unsigned char)values[i])) push_edge(b, (unsigned char)letters[i], (unsigned char)letters[i], IJ_CLASS_DONE);
   }
-  push_edge(b, 'u', 'u', unicode_escape(b, set));
+  /* A set that is not everything stands in a pattern: there printable characters have no second spelling. */
+  ij_charset coded = {0};
+  ij__charset_clip(&coded, set, 0, 0x1F);
+  if (ij__charset_cover(set, 0, 0xD7FF) == 2) ij__charset_clip(&coded, set, 0x20, 0x7E);
+  ij__charset_clip(&coded, set, 0x7F, IJ_CHAR_MAX);
+  ij__charset_normalize(&coded);
+  if (coded.failed) b->nfa->no_memory = true;
+  else push_edge(b, 'u', 'u', unicode_escape(b, &coded));
+  ij__charset_free(&coded);
   push_edge(b, '\\', '\\', make_state(b, from));
 }
 

@@ -87,7 +87,8 @@ static bool open_finisher(finisher *f, ij_nfa *a) {
   f->queued = ij__alloc_zero(n, 1);
   a->min_bytes = ij__alloc_array(n, sizeof *a->min_bytes);
   a->height = ij__alloc_array(n, sizeof *a->height);
-  if (!f->first_in || !f->first_call || !f->next_in || !f->next_call || !f->queue || !f->queued || !a->min_bytes || !a->height) return false;
+  if (!f->first_in || !f->first_call || !f->next_in || !f->next_call || !f->queue || !f->queued || !a->min_bytes ||
+      !a->height) return false;
   memset(f->first_in, 0xFF, n * sizeof *f->first_in);
   memset(f->first_call, 0xFF, n * sizeof *f->first_call);
   for (uint32_t e = 0; e < a->n_edges; e++) {
@@ -327,7 +328,8 @@ ij_status ij__nfa_finish(ij_nfa *a, uint32_t root, const char *where, ij_err *er
                     IJ_NFA_MAX_STATES, IJ_NFA_MAX_EDGES);
   }
   uint32_t start = a->rules[root].start;
-  if (a->min_bytes[start] == IJ_NONE) return ij__fail(err, IJ_E_ARGUMENT, where, "no value can satisfy this: its constraints contradict each other");
+  if (a->min_bytes[start] == IJ_NONE) return ij__fail(err, IJ_E_ARGUMENT, where,
+                                                      "no value can satisfy this: its constraints contradict each other");
   if (a->height[start] > IJ_MAX_DEPTH / 2) {
     return ij__fail(err, IJ_E_UNSUPPORTED, where, "every value nests more than %d levels deep", IJ_MAX_DEPTH / 2);
   }

@@ -124,10 +124,12 @@ static bool check_keywords(ij_schema *s, const ij_conjunct *c) {
     if (!known_keyword(key, n, &kind)) {
       char shown[64];
       ij__json_show(shown, sizeof shown, key, n);
-      return ij__schema_fail(s, IJ_E_UNSUPPORTED, ij__schema_path(s, c->path, key, n), NULL, "the keyword %s cannot be enforced here; remove it", shown);
+      return ij__schema_fail(s, IJ_E_UNSUPPORTED, ij__schema_path(s, c->path, key, n), NULL,
+                             "the keyword %s cannot be enforced here; remove it", shown);
     }
     if (strcmp(key, "uniqueItems") == 0 && (!ij__json_get_bool(v, &flag) || flag)) {
-      return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, key, "that items differ from each other cannot be enforced; remove it or say false");
+      return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, key,
+                             "that items differ from each other cannot be enforced; remove it or say false");
     }
     if (strcmp(key, "unevaluatedProperties") == 0 && (!ij__json_get_bool(v, &flag) || flag)) {
       return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, key, "only false is understood here");
@@ -187,7 +189,8 @@ uint32_t ij__schema_request(ij_schema *s, ij_conjuncts *list) {
     free_list(list);
     return s->lists[i].rule;
   }
-  if (s->n_lists >= MAX_LISTS) ij__schema_fail(s, IJ_E_UNSUPPORTED, "#", NULL, "the schema has more than %d parts and combinations of parts", MAX_LISTS);
+  if (s->n_lists >= MAX_LISTS) ij__schema_fail(s, IJ_E_UNSUPPORTED, "#", NULL,
+                                               "the schema has more than %d parts and combinations of parts", MAX_LISTS);
   if (s->status == IJ_OK && s->n_lists == s->cap_lists) {
     uint32_t cap = s->cap_lists ? 2 * s->cap_lists : 32;
     ij_conjuncts *lists = ij__realloc(s->lists, cap * sizeof *lists);
@@ -309,7 +312,8 @@ typedef struct flattening {
 static void add_applied(flattening *f, uint32_t from, const ij_json_value *node, const char *path) {
   const char *where = f->todo.at[from].path;
   for (uint32_t i = from;; i = f->parents[i]) {
-    if (f->todo.at[i].node == node) ij__schema_fail(f->s, IJ_E_ARGUMENT, where, NULL, "a definition refers to itself without an object or array in between");
+    if (f->todo.at[i].node == node) ij__schema_fail(f->s, IJ_E_ARGUMENT, where, NULL,
+                                                    "a definition refers to itself without an object or array in between");
     if (f->parents[i] == i) break;
   }
   uint32_t n = f->todo.n;
@@ -341,7 +345,8 @@ static void apply_ref(flattening *f, uint32_t from) {
 /* Follows $ref and allOf until only other keywords are left to look at. */
 static bool flatten(ij_schema *s, const ij_conjuncts *in, ij_conjuncts *out) {
   flattening f = {.s = s};
-  if (in->n > MAX_CONJUNCTS) return ij__schema_fail(s, IJ_E_UNSUPPORTED, in->at[0].path, NULL, "more than %d schemas apply at one place", MAX_CONJUNCTS);
+  if (in->n > MAX_CONJUNCTS) return ij__schema_fail(s, IJ_E_UNSUPPORTED, in->at[0].path, NULL, "more than %d schemas apply at one place",
+                                                    MAX_CONJUNCTS);
   for (uint32_t i = 0; i < in->n; i++) {
     ij__conjuncts_add(&f.todo, in->at[i].node, in->at[i].path, in->at[i].did);
     f.parents[i] = i;
@@ -462,7 +467,8 @@ static unsigned type_of_value(const ij_json_value *v) {
 }
 
 unsigned ij__schema_types(const ij_json_value *node) {
-  const ij_json_value *type = ij__json_member(node, "type"), *values = ij__json_member(node, "enum"), *constant = ij__json_member(node, "const"), *v;
+  const ij_json_value *type = ij__json_member(node, "type"), *values = ij__json_member(node, "enum"), *constant = ij__json_member(node,
+                                                                                          "const"), *v;
   ij_json_iter it = {0};
   unsigned bits = IJ_T_ALL, seen = 0;
   bool nullable = false;
@@ -502,9 +508,11 @@ static bool find_types(ij_schema *s, const ij_conjuncts *list, unsigned *types) 
     const ij_conjunct *c = &list->at[i];
     const ij_json_value *type = ij__json_member(c->node, "type"), *nullable = ij__json_member(c->node, "nullable");
     if (type && !named_types(type)) {
-      return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "type", "expected the name of a type (null boolean integer number string array object) or a list of them");
+      return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "type",
+                             "expected the name of a type (null boolean integer number string array object) or a list of them");
     }
-    if (nullable && !ij__json_get_bool(nullable, &flag)) return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "nullable", "expected a boolean");
+    if (nullable && !ij__json_get_bool(nullable, &flag)) return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "nullable",
+                                                                                "expected a boolean");
     if (type || ij__json_member(c->node, "enum") || ij__json_member(c->node, "const")) said = true;
     *types &= ij__schema_types(c->node);
     implied |= implied_types(c->node);

@@ -74,7 +74,8 @@ static bool take_bound(ij_schema *s, const ij_conjunct *c, const char *key, bool
   int64_t whole;
   bool flag;
   if (!v) return true;
-  if (ij__json_get_bool(v, &flag)) return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, key, "a boolean here is of draft 4; since then it is the bound itself");
+  if (ij__json_get_bool(v, &flag)) return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, key,
+                                                          "a boolean here is of draft 4; since then it is the bound itself");
   if (!ij__json_get_double(v, &value) || !isfinite(value)) return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, key, "expected a number");
   bound *b = lower ? &p->lo : &p->hi;
   bool tighter = !b->set || (lower ? value > b->value : value < b->value) || (value == b->value && open);
@@ -86,7 +87,8 @@ static bool take_bound(ij_schema *s, const ij_conjunct *c, const char *key, bool
   *b = (bound){.set = true, .open = open, .value = value};
   if (ij__json_get_int(v, &whole)) return from_int(whole, &b->d);
   if (to_decimal(value, &b->d)) return true;
-  return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, key, "a bound with more than %d digits before or %d after the point", IJ_MAX_DIGITS, IJ_MAX_FRACTION);
+  return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, key, "a bound with more than %d digits before or %d after the point", IJ_MAX_DIGITS,
+                         IJ_MAX_FRACTION);
 }
 
 static uint32_t common_multiple(uint32_t a, uint32_t b) {
@@ -103,7 +105,8 @@ static bool take_multiple(ij_schema *s, const ij_conjunct *c, number_plan *p) {
   const ij_json_value *v = ij__json_member(c->node, "multipleOf");
   double value;
   if (!v) return true;
-  if (!ij__json_get_double(v, &value) || !(value > 0)) return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "multipleOf", "expected a number above 0");
+  if (!ij__json_get_double(v, &value) || !(value > 0)) return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "multipleOf",
+                                                                              "expected a number above 0");
   if (value == floor(value) && value <= MAX_MULTIPLE) {
     p->multiple = p->multiple ? common_multiple(p->multiple, (uint32_t)value) : (uint32_t)value;
     p->integer = true;
@@ -118,7 +121,8 @@ static bool take_multiple(ij_schema *s, const ij_conjunct *c, number_plan *p) {
       return true;
     }
   }
-  return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, "multipleOf", "only whole numbers up to %d, and 0.1, 0.01, ... for numbers, can be enforced", MAX_MULTIPLE);
+  return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, "multipleOf",
+                         "only whole numbers up to %d, and 0.1, 0.01, ... for numbers, can be enforced", MAX_MULTIPLE);
 }
 
 /* Formats that say how wide an integer is; those of strings say nothing about numbers. */
@@ -128,11 +132,13 @@ static bool take_format(ij_schema *s, const ij_conjunct *c, number_plan *p) {
   if (!ij__json_get_string(ij__json_member(c->node, "format"), &name, &n)) return true;
   if (strcmp(name, "float") == 0 || strcmp(name, "double") == 0 || ij__schema_is_text_format(name, n)) return true;
   if (strcmp(name, "int32") != 0 && strcmp(name, "int64") != 0) {
-    return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, "format", "this format of a number cannot be enforced (int32, int64, float, double can)");
+    return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, "format",
+                           "this format of a number cannot be enforced (int32, int64, float, double can)");
   }
   bound lo = {.set = true, .value = strcmp(name, "int32") == 0 ? -2147483648.0 : -999999999999999999.0};
   bound hi = {.set = true, .value = strcmp(name, "int32") == 0 ? 2147483647.0 : 999999999999999999.0};
-  if (!to_decimal(lo.value, &lo.d) || !to_decimal(hi.value, &hi.d)) return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, "format", "not understood");
+  if (!to_decimal(lo.value, &lo.d) || !to_decimal(hi.value, &hi.d)) return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, "format",
+                                                                                          "not understood");
   if (!p->lo.set || p->lo.value < lo.value) p->lo = lo;
   if (!p->hi.set || p->hi.value > hi.value) p->hi = hi;
   return true;
@@ -166,7 +172,8 @@ static uint32_t fraction_state(digits *g, int n, bool at_lo, bool at_hi) {
   uint32_t s = *slot = ij__nfa_state(g->a);
   if (n > 0 && may_end(g, n, at_lo, at_hi)) ij__nfa_empty(g->a, s, g->end);
   if (n >= g->p->n_fraction) return s;
-  unsigned from = at_lo ? digit_at(g->lo->fraction, g->lo->n_fraction, n) : 0, to = at_hi ? digit_at(g->hi->fraction, g->hi->n_fraction, n) : 9;
+  unsigned from = at_lo ? digit_at(g->lo->fraction, g->lo->n_fraction, n) : 0, to = at_hi ? digit_at(g->hi->fraction, g->hi->n_fraction,
+                                                                                          n) : 9;
   for (unsigned d = from; d <= to; d++) {
     ij__nfa_bytes(g->a, s, (uint8_t)('0' + d), (uint8_t)('0' + d), fraction_state(g, n + 1, at_lo && d == from, at_hi && d == to));
   }
@@ -183,7 +190,8 @@ static uint32_t whole_state(digits *g, int left, bool first, bool at_lo, bool at
     if (!g->p->integer && g->p->n_fraction > 0) ij__nfa_bytes(g->a, s, '.', '.', fraction_state(g, 0, at_lo, at_hi));
     return s;
   }
-  unsigned from = at_lo ? g->lo->whole[g->lo->n_whole - left] : first && left > 1 ? 1 : 0, to = at_hi ? g->hi->whole[g->hi->n_whole - left] : 9;
+  unsigned from = at_lo ? g->lo->whole[g->lo->n_whole - left] : first && left > 1 ? 1 : 0, to = at_hi
+      ? g->hi->whole[g->hi->n_whole - left] : 9;
   for (unsigned d = from; d <= to; d++) {
     uint32_t next = whole_state(g, left - 1, false, at_lo && d == from, at_hi && d == to, (rest * 10 + d) % g->modulus);
     ij__nfa_bytes(g->a, s, (uint8_t)('0' + d), (uint8_t)('0' + d), next);
@@ -238,13 +246,15 @@ bool ij__schema_number(ij_schema *s, const ij_conjuncts *list, bool integer, ij_
   for (uint32_t i = 0; i < list->n; i++) {
     const ij_conjunct *c = &list->at[i];
     bool ok = take_bound(s, c, "minimum", true, false, &p) && take_bound(s, c, "exclusiveMinimum", true, true, &p) &&
-              take_bound(s, c, "maximum", false, false, &p) && take_bound(s, c, "exclusiveMaximum", false, true, &p) && take_format(s, c, &p);
+              take_bound(s, c, "maximum", false, false, &p) && take_bound(s, c, "exclusiveMaximum", false, true, &p) && take_format(s, c,
+                                                                                          &p);
     if (!ok) return false;
   }
   /* What rounds to an excluded bound when it is read as a double would be wrong: 15 digits never do. */
   if (p.lo.open) p.n_fraction = IJ_MIN(p.n_fraction, IJ_MAX(15 - p.lo.d.n_whole, 0));
   if (p.hi.open) p.n_fraction = IJ_MIN(p.n_fraction, IJ_MAX(15 - p.hi.d.n_whole, 0));
-  if (p.lo.set && p.hi.set && (p.lo.value > p.hi.value || (p.lo.value == p.hi.value && (p.lo.open || p.hi.open)))) return true; /* nothing */
+  if (p.lo.set && p.hi.set && (p.lo.value > p.hi.value || (p.lo.value == p.hi.value && (p.lo.open ||
+                                                                                        p.hi.open)))) return true; /* nothing */
   if (p.lo.set || p.hi.set || p.multiple || p.n_fraction < IJ_MAX_FRACTION) return write_number(s, &p, r);
   ij__nfa_call(s->nfa, r.start, ij__json_part(s->j, p.integer ? IJ_JSON_ANY_INTEGER : IJ_JSON_ANY_NUMBER), r.end);
   return true;

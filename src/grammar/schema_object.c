@@ -63,8 +63,10 @@ static bool collect_names(ij_schema *s, object_plan *p, const ij_conjunct *c) {
   ij_json_iter it = {0};
   const char *key;
   size_t n;
-  if (properties && ij__json_type_of(properties) != IJ_JSON_OBJECT) return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "properties", "expected an object");
-  if (required && ij__json_type_of(required) != IJ_JSON_ARRAY) return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "required", "expected a list of names");
+  if (properties && ij__json_type_of(properties) != IJ_JSON_OBJECT) return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "properties",
+                                                                                          "expected an object");
+  if (required && ij__json_type_of(required) != IJ_JSON_ARRAY) return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "required",
+                                                                                      "expected a list of names");
   while (ij__json_next(properties, &it, &key, &n, NULL)) {
     if (!add_property(s, p, c->path, key, n)) return false;
   }
@@ -165,7 +167,8 @@ static void differ_from(key_tree *t, const name_view *names, uint32_t first, uin
         continue;
       }
       uint32_t c = read_char(names[i].bytes + at, names[i].n - at, &len), next = i;
-      while (next < last && names[next].n > at && memcmp(names[next].bytes + at, names[i].bytes + at, IJ_MIN(len, names[next].n - at)) == 0) next++;
+      while (next < last && names[next].n > at && memcmp(names[next].bytes + at, names[i].bytes + at, IJ_MIN(len,
+                                                                                          names[next].n - at)) == 0) next++;
       uint32_t target = ij__nfa_state(a);
       one.n = 0;
       ij__charset_add(&one, c, c);
@@ -287,7 +290,8 @@ static bool plan_array(ij_schema *s, const ij_conjuncts *list, array_plan *p) {
     uint32_t n;
     if (ij__schema_count(s, c, "minItems", &n)) p->min = IJ_MAX(p->min, n);
     if (ij__schema_count(s, c, "maxItems", &n)) p->max = IJ_MIN(p->max, n);
-    if (prefix && ij__json_type_of(prefix) != IJ_JSON_ARRAY) return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "prefixItems", "expected a list of schemas");
+    if (prefix && ij__json_type_of(prefix) != IJ_JSON_ARRAY) return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "prefixItems",
+                                                                                    "expected a list of schemas");
     if (ij__json_type_of(items) == IJ_JSON_ARRAY) {
       return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, "items", "a list of schemas is written as prefixItems since draft 2020-12");
     }
@@ -326,7 +330,8 @@ bool ij__schema_array(ij_schema *s, const ij_conjuncts *list, ij_rule r) {
   ij_nfa *a = s->nfa;
   array_plan p;
   if (!plan_array(s, list, &p)) return false;
-  uint32_t space = ij__json_part(s->j, IJ_JSON_SPACE), close = ij__nfa_state(a), in = ij__nfa_state(a), begin = ij__nfa_state(a), key = ij__nfa_state(a);
+  uint32_t space = ij__json_part(s->j, IJ_JSON_SPACE), close = ij__nfa_state(a), in = ij__nfa_state(a), begin = ij__nfa_state(a),
+      key = ij__nfa_state(a);
   bool bounded = p.max != IJ_NONE;
   uint32_t last = bounded ? p.max : IJ_MAX(p.min, p.n_prefix), rest = item_rule(s, list, p.n_prefix);
   ij__nfa_bytes(a, close, ']', ']', r.end);

@@ -67,14 +67,16 @@ static bool add_format(ij_schema *s, const ij_conjunct *c, text_plan *p) {
   const char *name;
   size_t n;
   char shown[64];
-  if (!ij__json_get_string(ij__json_member(c->node, "format"), &name, &n)) return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "format", "expected a string");
+  if (!ij__json_get_string(ij__json_member(c->node, "format"), &name, &n)) return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "format",
+                                                                                          "expected a string");
   for (size_t i = 0; i < IJ_COUNT_OF(formats); i++) {
     if (strlen(formats[i].name) != n || memcmp(formats[i].name, name, n) != 0) continue;
     return add_expression(s, c, "format", formats[i].pattern, strlen(formats[i].pattern), false, p);
   }
   ij__json_show(shown, sizeof shown, name, n);
   return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, "format",
-                         "the format %s cannot be enforced (date, time, date-time, duration, email, hostname, ipv4, ipv6, uuid, uri can)", shown);
+                         "the format %s cannot be enforced (date, time, date-time, duration, email, hostname, ipv4, ipv6, uuid, uri can)",
+                             shown);
 }
 
 static bool plan_text(ij_schema *s, const ij_conjuncts *list, text_plan *p) {
@@ -86,7 +88,8 @@ static bool plan_text(ij_schema *s, const ij_conjuncts *list, text_plan *p) {
     uint32_t n;
     if (ij__schema_count(s, c, "minLength", &n)) p->min = IJ_MAX(p->min, n);
     if (ij__schema_count(s, c, "maxLength", &n)) p->max = IJ_MIN(p->max, n);
-    if (v && !ij__json_get_string(v, &pattern, &n_pattern)) return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "pattern", "expected a string");
+    if (v && !ij__json_get_string(v, &pattern, &n_pattern)) return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "pattern",
+                                                                                   "expected a string");
     if (v && !add_expression(s, c, "pattern", pattern, n_pattern, true, p)) return false;
     if (ij__json_member(c->node, "format") && !add_format(s, c, p)) return false;
   }

@@ -79,12 +79,15 @@ static bool value_allowed(const ij_conjuncts *list, const ij_json_value *v, unsi
 
 /* Keywords beside an enum would have to be checked against each value; a schema that needs this can list fewer values. */
 static bool check_beside_values(ij_schema *s, const ij_conjuncts *list) {
-  static const char *const words[] = {"pattern", "format", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-                                      "multipleOf", "properties", "required", "additionalProperties", "items", "prefixItems", "minItems", "maxItems"};
+  static const char *const words[] = {"pattern", "format", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
+                                      "exclusiveMaximum",
+                                      "multipleOf", "properties", "required", "additionalProperties", "items", "prefixItems", "minItems",
+                                          "maxItems"};
   for (uint32_t i = 0; i < list->n; i++) {
     for (size_t k = 0; k < IJ_COUNT_OF(words); k++) {
       if (ij__json_member(list->at[i].node, words[k])) {
-        return ij__schema_fail(s, IJ_E_UNSUPPORTED, list->at[i].path, words[k], "this keyword beside enum or const is not understood; list only the values that satisfy it");
+        return ij__schema_fail(s, IJ_E_UNSUPPORTED, list->at[i].path, words[k],
+                               "this keyword beside enum or const is not understood; list only the values that satisfy it");
       }
     }
   }
@@ -102,7 +105,8 @@ bool ij__schema_values(ij_schema *s, const ij_conjuncts *list, unsigned types, i
       if (value_allowed(list, constant, types)) ij__schema_literal(s, constant, r.start, r.end);
       continue;
     }
-    if (ij__json_type_of(values) != IJ_JSON_ARRAY) return ij__schema_fail(s, IJ_E_ARGUMENT, list->at[i].path, "enum", "expected a list of values");
+    if (ij__json_type_of(values) != IJ_JSON_ARRAY) return ij__schema_fail(s, IJ_E_ARGUMENT, list->at[i].path, "enum",
+                                                                          "expected a list of values");
     while (ij__json_next(values, &it, NULL, NULL, &v) && !s->nfa->too_large) {
       if (value_allowed(list, v, types)) ij__schema_literal(s, v, r.start, r.end);
     }
@@ -119,7 +123,8 @@ static const ij_json_value *follow(ij_schema *s, const ij_json_value *node) {
 
 /* Two lists of constants with nothing in common. */
 static bool constants_differ(const ij_json_value *a, const ij_json_value *b) {
-  const ij_json_value *ca = ij__json_member(a, "const"), *cb = ij__json_member(b, "const"), *ea = ij__json_member(a, "enum"), *eb = ij__json_member(b, "enum");
+  const ij_json_value *ca = ij__json_member(a, "const"), *cb = ij__json_member(b, "const"), *ea = ij__json_member(a, "enum"),
+      *eb = ij__json_member(b, "enum");
   if ((!ca && !ea) || (!cb && !eb)) return false;
   ij_json_iter ia = {0}, ib = {0};
   const ij_json_value *x = ca, *y = cb;
@@ -152,7 +157,8 @@ bool ij__schema_disjoint(ij_schema *s, const ij_json_value *a, const ij_json_val
   a = follow(s, a);
   b = follow(s, b);
   if (!a || !b) return false;
-  if (ij__json_get_bool(a, &flag) || ij__json_get_bool(b, &flag)) return (ij__json_get_bool(a, &flag) && !flag) || (ij__json_get_bool(b, &flag) && !flag);
+  if (ij__json_get_bool(a, &flag) || ij__json_get_bool(b, &flag)) return (ij__json_get_bool(a, &flag) && !flag) || (ij__json_get_bool(b,
+                                                                                          &flag) && !flag);
   unsigned ta = ij__schema_types(a), tb = ij__schema_types(b);
   if ((ta & tb) == 0 || constants_differ(a, b)) return true;
   if (ta != IJ_T_OBJECT || tb != IJ_T_OBJECT) return false;

@@ -11,8 +11,10 @@
 #include "text/split.h"
 
 static const char *const small_words[] = {
-    "{\"", "\":", "\":\"", "\": \"", "\",\"", "\", \"", "\"}", "},{", "}}", "{}", "[]", "[{", "}]", "],", "null", "true", "false", " \"", ": ", ", ",
-    "name", "get_weather", "city", "Paris", "12", "2024", " word", "hello world", "\n", "\n  ", "\n    ", "abc\",\"b", "\\n", "\\u00", "\xC3\xA9", "\xE6\x97\xA5",
+    "{\"", "\":", "\":\"", "\": \"", "\",\"", "\", \"", "\"}", "},{", "}}", "{}", "[]", "[{", "}]", "],", "null", "true", "false", " \"",
+        ": ", ", ",
+    "name", "get_weather", "city", "Paris", "12", "2024", " word", "hello world", "\n", "\n  ", "\n    ", "abc\",\"b", "\\n", "\\u00",
+        "\xC3\xA9", "\xE6\x97\xA5",
     "\xF0\x9F\x98", "-1", "0.", "1e", "args", "\"args\":{", "\"name\":\""};
 static const char *const small_controls[] = {
     "<|end_message|>", "<|content_model_end_sampling|>", "<|message_model|>", "<|content_text|>", "<|content_thinking|>",
