@@ -134,7 +134,7 @@ static void share_rows(ij_worker *w) {
       n_hungry += got < want;
     }
   }
-  w->first_share++;
+  w->first_share = (w->first_share + 1) % w->options.n_parallel;
 }
 
 /* ----------------------------------------------------------------------------------------------------------------- step */
