@@ -56,8 +56,8 @@ def write_tokenizer(path):
 
 
 def make_model(program, folder):
-    subprocess.run([*program, "bench", "--synthetic", "tiny", "--keep", folder, "--prompt", "1", "--gen", "1", "--repeat", "1"],
-                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*program, "bench", "--synthetic", "tiny", "--keep", folder, "--prompt", "1", "--gen", "1", "--repeat", "1",
+                    "--threads", "1"], check=True, stdout=subprocess.DEVNULL)
     write_tokenizer(os.path.join(folder, "tokenizer.json"))
 
 

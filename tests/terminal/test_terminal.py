@@ -21,7 +21,7 @@ shutil.rmtree(work, ignore_errors=True)
 os.makedirs(work)
 model = os.path.join(work, "model")
 make_model(program, model)
-chat = [*program, "chat", "-m", model]
+chat = [*program, "chat", "-m", model, "--threads", "1"]  # so small a model gains nothing by more
 
 
 def path(name):
