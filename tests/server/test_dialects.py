@@ -245,6 +245,13 @@ def bias_against_thinking(s):
     return {str(i): -100 for i in s.ask("/tokenize", {"content": "<|content_thinking|>", "parse_special": True})["tokens"]}
 
 
+def many_grammars(s):
+    """More than are kept, and some again: each answer follows its own."""
+    for i in [*range(40), 0, 39, 20, *range(40)]:
+        (answer,), _ = chat(s, regex=f"x{i}y", max_tokens=30, reasoning_effort="none")
+        equal((answer["content"], answer["finish"]), (f"x{i}y", "stop"), "the answer to an expression")
+
+
 def forced_calls(s):
     n_parallel = 0
     for seed in seeds_up_to(8):
@@ -474,7 +481,8 @@ def n_partly_accepted(program, model):
 
 SHARED = [stream_is_whole_chat, stream_is_whole_completions, stream_is_whole_responses, stream_is_whole_messages, several_answers, seeds,
           stop_strings,
-          stop_sequence_is_named, logit_bias, logprobs_cover_the_text, effort, raw_prompts, cached_tokens, schema_answers, forced_calls, forced_calls_elsewhere, same_prompt,
+          stop_sequence_is_named, logit_bias, logprobs_cover_the_text, effort, raw_prompts, cached_tokens, schema_answers,
+          many_grammars, forced_calls, forced_calls_elsewhere, same_prompt,
           chat_errors, other_openai_errors, anthropic_errors]
 OWN = [full_queue_and_clients_that_leave, n_partly_accepted]
 
