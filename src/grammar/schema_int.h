@@ -34,6 +34,7 @@ typedef struct ij_schema {
   uint32_t buckets[1024];
   char **texts;        /* paths */
   uint32_t n_texts, cap_texts;
+  uint64_t n_compared; /* constants: lists of them are compared pair by pair, within a bound */
   ij_err *err;
   ij_status status;    /* the first error; everything stops */
 } ij_schema;

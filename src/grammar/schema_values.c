@@ -4,6 +4,8 @@
 #include "core/alloc.h"
 #include "grammar/schema_int.h"
 
+enum { MAX_COMPARED = 20000000 };
+
 bool ij__json_equal(const ij_json_value *a, const ij_json_value *b) {
   ij_json_type ta = ij__json_type_of(a), tb = ij__json_type_of(b);
   const char *x, *y, *key;
@@ -49,7 +51,14 @@ static const ij_json_value *values_of(const ij_conjunct *c, const ij_json_value 
   return *constant ? NULL : ij__json_member(c->node, "enum");
 }
 
-static bool value_allowed(const ij_conjuncts *list, const ij_json_value *v, unsigned types) {
+/* Comparisons of constants, counted. */
+static bool equal_counted(ij_schema *s, const ij_json_value *a, const ij_json_value *b) {
+  if (++s->n_compared > MAX_COMPARED) ij__schema_fail(s, IJ_E_UNSUPPORTED, "#", NULL, "too many constants have to be compared with each other");
+  return s->status == IJ_OK && ij__json_equal(a, b);
+}
+
+/* Whether a value of conjunct `own` is allowed by all the others too. */
+static bool value_allowed(ij_schema *s, const ij_conjuncts *list, uint32_t own, const ij_json_value *v, unsigned types) {
   ij_json_iter it;
   const ij_json_value *o;
   unsigned bit = ij__json_type_of(v) == IJ_JSON_NULL     ? IJ_T_NULL
@@ -65,13 +74,13 @@ static bool value_allowed(const ij_conjuncts *list, const ij_json_value *v, unsi
     bit = d == (double)(int64_t)(d > -1e15 && d < 1e15 ? d : 0.5) ? IJ_T_INT : IJ_T_REAL;
   }
   if (!(types & bit)) return false;
-  for (uint32_t i = 0; i < list->n; i++) {
+  for (uint32_t i = 0; i < list->n && s->status == IJ_OK; i++) {
     const ij_json_value *node = list->at[i].node, *constant = ij__json_member(node, "const"), *values = ij__json_member(node, "enum");
-    if (constant && !ij__json_equal(constant, v)) return false;
-    if (!values) continue;
+    if (constant && !equal_counted(s, constant, v)) return false;
+    if (!values || (i == own && !constant)) continue;
     bool found = false;
     it = (ij_json_iter){0};
-    while (!found && ij__json_next(values, &it, NULL, NULL, &o)) found = ij__json_equal(o, v);
+    while (!found && ij__json_next(values, &it, NULL, NULL, &o)) found = equal_counted(s, o, v);
     if (!found) return false;
   }
   return true;
@@ -102,13 +111,13 @@ bool ij__schema_values(ij_schema *s, const ij_conjuncts *list, unsigned types, i
     *did = true;
     if (!check_beside_values(s, list)) return false;
     if (constant) {
-      if (value_allowed(list, constant, types)) ij__schema_literal(s, constant, r.start, r.end);
+      if (value_allowed(s, list, i, constant, types)) ij__schema_literal(s, constant, r.start, r.end);
       continue;
     }
     if (ij__json_type_of(values) != IJ_JSON_ARRAY) return ij__schema_fail(s, IJ_E_ARGUMENT, list->at[i].path, "enum",
                                                                           "expected a list of values");
-    while (ij__json_next(values, &it, NULL, NULL, &v) && !s->nfa->too_large) {
-      if (value_allowed(list, v, types)) ij__schema_literal(s, v, r.start, r.end);
+    while (ij__json_next(values, &it, NULL, NULL, &v) && !s->nfa->too_large && s->status == IJ_OK) {
+      if (value_allowed(s, list, i, v, types)) ij__schema_literal(s, v, r.start, r.end);
     }
   }
   return s->status == IJ_OK;
@@ -122,7 +131,7 @@ static const ij_json_value *follow(ij_schema *s, const ij_json_value *node) {
 }
 
 /* Two lists of constants with nothing in common. */
-static bool constants_differ(const ij_json_value *a, const ij_json_value *b) {
+static bool constants_differ(ij_schema *s, const ij_json_value *a, const ij_json_value *b) {
   const ij_json_value *ca = ij__json_member(a, "const"), *cb = ij__json_member(b, "const"), *ea = ij__json_member(a, "enum"),
       *eb = ij__json_member(b, "enum");
   if ((!ca && !ea) || (!cb && !eb)) return false;
@@ -133,7 +142,7 @@ static bool constants_differ(const ij_json_value *a, const ij_json_value *b) {
     ib = (ij_json_iter){0};
     y = cb;
     while (cb ? y != NULL : ij__json_next(eb, &ib, NULL, NULL, &y)) {
-      if (ij__json_equal(x, y)) return false;
+      if (equal_counted(s, x, y) || s->status != IJ_OK) return false;
       if (cb) break;
     }
     if (ca) break;
@@ -160,7 +169,7 @@ bool ij__schema_disjoint(ij_schema *s, const ij_json_value *a, const ij_json_val
   if (ij__json_get_bool(a, &flag) || ij__json_get_bool(b, &flag)) return (ij__json_get_bool(a, &flag) && !flag) || (ij__json_get_bool(b,
                                                                                           &flag) && !flag);
   unsigned ta = ij__schema_types(a), tb = ij__schema_types(b);
-  if ((ta & tb) == 0 || constants_differ(a, b)) return true;
+  if ((ta & tb) == 0 || constants_differ(s, a, b)) return true;
   if (ta != IJ_T_OBJECT || tb != IJ_T_OBJECT) return false;
   const ij_json_value *pa = ij__json_member(a, "properties"), *pb = ij__json_member(b, "properties"), *va;
   ij_json_iter it = {0};
@@ -171,7 +180,7 @@ bool ij__schema_disjoint(ij_schema *s, const ij_json_value *a, const ij_json_val
     if (!vb || !requires(a, key, n) || !requires(b, key, n)) continue;
     va = follow(s, va);
     vb = follow(s, vb);
-    if (va && vb && (constants_differ(va, vb) || (ij__schema_types(va) & ij__schema_types(vb)) == 0)) return true;
+    if (va && vb && (constants_differ(s, va, vb) || (ij__schema_types(va) & ij__schema_types(vb)) == 0)) return true;
   }
   return false;
 }
