@@ -208,7 +208,7 @@ static bool hand_over(http_server *s, http_exchange *x) {
     x->next_job = NULL;
     *s->jobs_tail = x;
     s->jobs_tail = &x->next_job;
-    pthread_cond_signal(&s->work);
+    pthread_cond_broadcast(&s->work); /* not every thread takes every request */
   }
   pthread_mutex_unlock(&x->lock);
   pthread_mutex_unlock(&s->lock);
@@ -286,21 +286,38 @@ static size_t on_unescape(void *user, struct MHD_Connection *connection, char *s
   return (size_t)(out - s);
 }
 
-static void *handler_thread(void *user) {
-  http_server *s = user;
+static http_exchange *take_job(http_server *s, bool only_quick) {
+  http_exchange **at = &s->jobs;
+  while (*at && only_quick && (*at)->method == HTTP_POST) at = &(*at)->next_job;
+  http_exchange *x = *at;
+  if (!x) return NULL;
+  *at = x->next_job;
+  if (!*at) s->jobs_tail = at;
+  return x;
+}
+
+static void handle_jobs(http_server *s, bool only_quick) {
   pthread_mutex_lock(&s->lock);
   for (;;) {
-    while (!s->jobs && !s->stopping) pthread_cond_wait(&s->work, &s->lock);
-    http_exchange *x = s->jobs;
+    http_exchange *x;
+    while (!(x = take_job(s, only_quick)) && !s->stopping) pthread_cond_wait(&s->work, &s->lock);
     if (!x) break;
-    s->jobs = x->next_job;
-    if (!s->jobs) s->jobs_tail = &s->jobs;
     pthread_mutex_unlock(&s->lock);
     if (!http_gone(x)) x->route->handler(s->options.context, x);
     http_release(x);
     pthread_mutex_lock(&s->lock);
   }
   pthread_mutex_unlock(&s->lock);
+}
+
+static void *handler_thread(void *user) {
+  handle_jobs(user, false);
+  return NULL;
+}
+
+/* For what has no body to work on: /health and /metrics answer while all others are busy with large requests. */
+static void *quick_thread(void *user) {
+  handle_jobs(user, true);
   return NULL;
 }
 
@@ -382,8 +399,9 @@ static bool start_daemon(http_server *s, int fd) {
 
 static bool start_threads(http_server *s) {
   s->has_watch = pthread_create(&s->watch, NULL, ij__http_watch_thread, s) == 0;
+  s->has_quick = pthread_create(&s->quick, NULL, quick_thread, s) == 0;
   while (s->n_handlers < HTTP_HANDLER_THREADS && pthread_create(&s->handlers[s->n_handlers], NULL, handler_thread, s) == 0) s->n_handlers++;
-  return s->has_watch && s->n_handlers > 0;
+  return s->has_watch && s->has_quick && s->n_handlers > 0;
 }
 
 ij_status http_start(http_server **out, const http_options *options, ij_err *err) {
@@ -460,6 +478,7 @@ static void stop_threads(http_server *s) {
   pthread_cond_broadcast(&s->tick);
   pthread_mutex_unlock(&s->lock);
   for (int i = 0; i < s->n_handlers; i++) pthread_join(s->handlers[i], NULL);
+  if (s->has_quick) pthread_join(s->quick, NULL);
   if (s->has_watch) pthread_join(s->watch, NULL);
 }
 

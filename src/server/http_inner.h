@@ -1,7 +1,8 @@
 /* http_inner.h: what the files behind http.h share: the server, its connections and its exchanges.
  *
- * Threads. One thread of the HTTP library does all reading and writing and never waits; a few handler threads run the handlers; one watch
- * thread looks after deadlines, clients that left, and quiet streams. While a handler works, its connection is suspended in the library.
+ * Threads. One thread of the HTTP library does all reading and writing and never waits; a few handler threads run the handlers, and one
+ * more only those of requests that are no POST; one watch thread looks after deadlines, clients that left, and quiet streams. While a
+ * handler works, its connection is suspended in the library.
  * Locks: server->lock is taken before an exchange's lock, never after it. A connection's descriptor is valid while it is in the list.
  */
 #ifndef IJ_SERVER_HTTP_INNER_H
@@ -95,9 +96,9 @@ struct http_server {
   http_conn *conns, *conns_last;  /* the first has changed its state last */
   int n_conns;                    /* that are not doomed */
   http_exchange *jobs, **jobs_tail;
-  pthread_t handlers[HTTP_HANDLER_THREADS], watch;
+  pthread_t handlers[HTTP_HANDLER_THREADS], quick, watch;
   int n_handlers;
-  bool has_watch, stopping;
+  bool has_quick, has_watch, stopping;
   atomic_bool draining;
   atomic_size_t body_bytes;       /* held for bodies by all exchanges */
   size_t max_body_bytes;

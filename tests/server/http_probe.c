@@ -54,6 +54,13 @@ static void get_query(void *context, http_exchange *x) {
   http_reply(x, 200, "text/plain", reply, (size_t)len);
 }
 
+/* Keeps its thread busy, as parsing and rendering do. */
+static void post_busy(void *context, http_exchange *x) {
+  (void)context;
+  pause_ms(number(x, "ms", 100));
+  http_reply(x, 200, "text/plain", "done\n", 5);
+}
+
 static void get_nothing(void *context, http_exchange *x) {
   (void)context;
   (void)x;
@@ -150,6 +157,7 @@ static void get_forget(void *context, http_exchange *x) {
 static const http_route routes[] = {
     {HTTP_GET, "/hello", true, get_hello},   {HTTP_POST, "/echo", false, post_echo},  {HTTP_GET, "/query/", false, get_query},
     {HTTP_GET, "/nothing", false, get_nothing}, {HTTP_GET, "/stats", true, get_stats}, {HTTP_GET, "/wait", false, get_wait},
+    {HTTP_POST, "/busy", false, post_busy},
     {HTTP_POST, "/wait", false, get_wait},   {HTTP_GET, "/stream", false, get_stream}, {HTTP_GET, "/flood", false, get_flood},
     {HTTP_GET, "/forget", false, get_forget}, {HTTP_OTHER, NULL, false, NULL}};
 

@@ -442,6 +442,21 @@ def half_closed(server):
 
 
 @test()
+def handlers_all_busy(server):
+    """What only looks is answered while every other thread is at work on requests with bodies."""
+    busy = [server.connect() for _ in range(8)]
+    for s in busy:
+        s.sendall(request("POST", "/busy?ms=1500", body=b"1"))
+    time.sleep(0.3)
+    equal(ask(server, "GET", "/hello").status, 200, "/hello")
+    ready, _, _ = select.select(busy, [], [], 0)
+    check(not ready, "answered only after the others")
+    for s in busy:
+        equal(Reader(s).reply().body, b"done\n", "the others are answered too")
+        s.close()
+
+
+@test()
 def clients_that_leave(server):
     """Seen within a second, also while nothing is written; a machine that has much else to do may be late once."""
     gone, times = 0, []
