@@ -124,6 +124,9 @@ bool ij__api_expected(api_error *e, const char *path, const char *expected, ij_j
 bool ij__api_need_string(api_error *e, const char *path, ij_jv v, api_text *out);
 bool ij__api_need_member(api_error *e, const char *path, ij_jv object, const char *name, api_text *out); /* a string */
 
+/* Members of an object other than those listed (separated by '|') are an error, unless null. */
+bool ij__api_check_keys(ij_jv object, const char *path, const char *known, api_error *e);
+
 /* Readers that several dialects share (api_fields.c). */
 bool ij__api_read_stop(api_run *run, ij_jv v, const char *path, api_error *e);
 bool ij__api_read_bias(api_run *run, ij_jv v, api_error *e);

@@ -22,8 +22,10 @@ static bool read_tool(api_run *run, ij_jv tool, int i, api_error *e) {
   if (!ij__jv_absent(type) && !ij__jv_is(type, "function")) {
     return ij__api_expected(e, path, "\"function\", the only type supported here", type);
   }
+  snprintf(path, sizeof path, "tools[%d]", i);
+  if (!ij__api_check_keys(tool, path, "type|function", e)) return false;
   snprintf(path, sizeof path, "tools[%d].function", i);
-  if (ij__jv_type(function) != IJ_JSON_OBJECT) return ij__api_expected(e, path, "an object", function);
+  if (!ij__api_check_keys(function, path, "name|description|parameters|strict", e)) return false;
   ij_jv flag = ij__jv_member(function, "strict");
   snprintf(path, sizeof path, "tools[%d].function.strict", i);
   if (!ij__jv_absent(flag) && !ij__json_get_bool(flag.v, &strict)) return ij__api_expected(e, path, "true or false", flag);
@@ -45,7 +47,7 @@ static bool read_tools(api_run *run, ij_jv v, api_error *e) {
 
 static bool read_schema(api_run *run, ij_jv v, api_error *e) {
   ij_jv inner = ij__jv_member(v, "json_schema");
-  if (ij__jv_type(inner) != IJ_JSON_OBJECT) return ij__api_expected(e, "response_format.json_schema", "an object", inner);
+  if (!ij__api_check_keys(inner, "response_format.json_schema", "name|description|schema|strict", e)) return false;
   ij_jv schema = ij__jv_member(inner, "schema");
   if (ij__jv_type(schema) != IJ_JSON_OBJECT) {
     return ij__api_expected(e, "response_format.json_schema.schema", "a JSON Schema object", schema);
@@ -58,9 +60,10 @@ static bool read_schema(api_run *run, ij_jv v, api_error *e) {
 
 static bool read_format(api_run *run, ij_jv v, api_error *e) {
   ij_jv type = ij__jv_member(v, "type");
-  if (ij__jv_type(v) != IJ_JSON_OBJECT) return ij__api_expected(e, "response_format", "an object", v);
+  bool with_schema = ij__jv_is(type, "json_schema");
+  if (!ij__api_check_keys(v, "response_format", with_schema ? "type|json_schema" : "type", e)) return false;
   if (ij__jv_is(type, "text")) return true;
-  if (ij__jv_is(type, "json_schema")) return read_schema(run, v, e);
+  if (with_schema) return read_schema(run, v, e);
   if (!ij__jv_is(type, "json_object")) {
     return ij__api_expected(e, "response_format.type", "\"text\", \"json_object\" or \"json_schema\"", type);
   }
@@ -144,6 +147,8 @@ static bool choose_allowed(api_run *run, ij_jv v, api_error *e) {
   if (ij__jv_type(list) != IJ_JSON_ARRAY || ij__json_size(list.v) == 0) {
     return ij__api_expected(e, "tool_choice.allowed_tools.tools", "a list of tools", list);
   }
+  if (!ij__api_check_keys(v, "tool_choice", "type|allowed_tools|mode|tools", e)) return false;
+  if (!ij__api_check_keys(inner, "tool_choice.allowed_tools", "type|mode|tools", e)) return false;
   while (ij__jv_next(list, &it, NULL, NULL, &one)) {
     api_text name;
     ij_jv function = ij__jv_member(one, "function");
@@ -176,6 +181,7 @@ bool ij__openai_read_choice(api_run *run, ij_jv v, api_error *e) {
   r->choice = IJ_TOOLS_REQUIRED;
   if (ij__jv_is(v, "required")) return true;
   if (ij__jv_is(type, "allowed_tools")) return choose_allowed(run, v, e);
+  if (!ij__api_check_keys(v, "tool_choice", "type|function|name", e)) return false;
   api_text name;
   ij_jv function = ij__jv_member(v, "function"); /* the Responses API has the name one level up */
   const char *path = ij__jv_absent(function) ? "tool_choice.name" : "tool_choice.function.name";

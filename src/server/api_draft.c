@@ -3,23 +3,6 @@
 
 #include <string.h>
 
-bool ij__api_check_keys(ij_jv object, const char *path, const char *known, api_error *e) {
-  ij_jv_iter it = {{0}, NULL};
-  ij_jv v;
-  const char *key;
-  size_t n;
-  if (ij__jv_type(object) != IJ_JSON_OBJECT) return ij__api_expected(e, path, "an object", object);
-  while (ij__jv_next(object, &it, &key, &n, &v)) {
-    bool found = ij__jv_absent(v);
-    for (const char *p = known; *p && !found; p += strcspn(p, "|"), p += *p == '|') found = strcspn(p, "|") == n && memcmp(p, key, n) == 0;
-    if (found) continue;
-    char shown[80];
-    ij__json_show(shown, sizeof shown, key, n);
-    return ij__api_fail(e, 400, "unknown_parameter", path, "%s: the field %s is not supported", path, shown);
-  }
-  return true;
-}
-
 void ij__draft_begin(api_draft *d, ij_buf *out) {
   *d = (api_draft){.out = out};
   ij__buf_puts(out, "[");

@@ -30,7 +30,4 @@ void ij__draft_result_begin(api_draft *d, api_text call_id);
 void ij__draft_result_text(api_draft *d, api_text text);
 void ij__draft_result_end(api_draft *d);
 
-/* Members of an object other than those listed (separated by '|') are an error, unless null. */
-bool ij__api_check_keys(ij_jv object, const char *path, const char *known, api_error *e);
-
 #endif

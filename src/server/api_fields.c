@@ -141,6 +141,23 @@ bool ij__api_read_fields(api_run *run, ij_jv object, const char *path, const api
   return true;
 }
 
+bool ij__api_check_keys(ij_jv object, const char *path, const char *known, api_error *e) {
+  ij_jv_iter it = {{0}, NULL};
+  ij_jv v;
+  const char *key;
+  size_t n;
+  if (ij__jv_type(object) != IJ_JSON_OBJECT) return ij__api_expected(e, path, "an object", object);
+  while (ij__jv_next(object, &it, &key, &n, &v)) {
+    bool found = ij__jv_absent(v);
+    for (const char *p = known; *p && !found; p += strcspn(p, "|"), p += *p == '|') found = strcspn(p, "|") == n && memcmp(p, key, n) == 0;
+    if (found) continue;
+    char shown[80];
+    ij__json_show(shown, sizeof shown, key, n);
+    return ij__api_fail(e, 400, "unknown_parameter", path, "%s: the field %s is not supported", path, shown);
+  }
+  return true;
+}
+
 /* --- shared readers */
 
 bool ij__api_read_stop(api_run *run, ij_jv v, const char *path, api_error *e) {
@@ -223,6 +240,12 @@ bool ij__api_read_messages(api_run *run, ij_jv v, api_error *e) {
   if (ij__jv_type(v) != IJ_JSON_ARRAY) return ij__api_expected(e, "messages", "an array", v);
   if (ij__json_size(v.v) == 0) {
     return ij__api_fail(e, 400, "invalid_value", "messages", "messages: expected at least one message, found none");
+  }
+  ij_jv_iter it = {{0}, NULL};
+  ij_jv message;
+  for (int i = 0; ij__jv_next(v, &it, NULL, NULL, &message); i++) { /* what is in them is for the renderer; it skips what it does not know */
+    static const char known[] = "role|content|name|tool_calls|tool_call_id|reasoning|reasoning_content|annotations";
+    if (ij__jv_type(message) == IJ_JSON_OBJECT && !ij__api_check_keys(message, ij__path("messages[%d]", i).text, known, e)) return false;
   }
   ij__jw_raw(&run->r.messages, v);
   return true;

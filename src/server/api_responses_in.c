@@ -71,10 +71,18 @@ static bool add_reasoning(api_draft *d, ij_jv item, const char *path, api_error 
   ij_jv_iter it = {{0}, NULL};
   ij_jv list = ij__jv_member(item, "content"), part;
   if (!ij__api_check_keys(item, path, "type|id|summary|content|status", e)) return false;
-  if (ij__json_size(list.v) == 0) list = ij__jv_member(item, "summary");
+  const char *name = "content";
+  if (ij__jv_absent(list) || (ij__jv_type(list) == IJ_JSON_ARRAY && ij__json_size(list.v) == 0)) {
+    name = "summary";
+    list = ij__jv_member(item, name);
+  }
+  at = ij__path("%s.%s", path, name);
+  if (!ij__jv_absent(list) && ij__jv_type(list) != IJ_JSON_ARRAY) return ij__api_expected(e, at.text, "a list of parts", list);
   for (int i = 0; ij__jv_next(list, &it, NULL, NULL, &part); i++) {
     api_text text;
-    at = ij__path("%s.content[%d].text", path, i);
+    at = ij__path("%s.%s[%d]", path, name, i);
+    if (!ij__api_check_keys(part, at.text, "type|text", e)) return false;
+    at = ij__path("%s.%s[%d].text", path, name, i);
     if (!ij__api_need_string(e, at.text, ij__jv_member(part, "text"), &text)) return false;
     ij__draft_reasoning(d, text);
   }

@@ -370,9 +370,17 @@ def chat_errors(s):
                                                                 "regex"), ({"model": 1}, "model"),
         ({"continue_final_message": True}, "messages[0].role"), ({"messages": image}, "messages"), ({"messages": audio}, "messages"),
         ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "messages[0].content[0].type"),
+        ({"messages": [{"role": "user", "content": "x", "wibble": 1}]}, "messages[0]"),
+        ({"messages": USER + [{"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": "{}"}}]}, "messages[1]"),
+        ({"response_format": {"type": "json_object", "schema": CITY}}, "response_format"),
+        ({"response_format": {"type": "json_schema", "json_schema": {"schema": CITY, "wibble": 1}}}, "response_format.json_schema"),
+        ({"tools": [{**TOOLS[0], "wibble": 1}]}, "tools[0]"),
+        ({"tools": [{"type": "function", "function": {"name": "f", "wibble": 1}}]}, "tools[0].function"),
+        ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "news"}, "wibble": 1}}, "tool_choice"),
     ]
     for body, param in cases:
         openai_error(s, CHAT, {"messages": USER, **body} if body and "messages" not in body else body, param)
+    s.ask(CHAT, {"messages": USER + [{"role": "assistant", "content": "x", "refusal": None, "annotations": []}] + USER, "max_tokens": 1})
     for field in ("user", "metadata", "store", "service_tier", "n", "stop", "tools", "response_format", "wibble"):
         if field != "wibble":
             s.ask(CHAT, {"messages": USER, "max_tokens": 1, field: None})
@@ -408,6 +416,8 @@ def other_openai_errors(s):
                         ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AA=="}]}]},
                          "input"),
                         ({"input": [{"role": "user", "content": [{"type": "input_file"}]}]}, "input[0].content[0].type"),
+                        ({"input": [{"type": "reasoning", "content": "thoughts"}]}, "input[0].content"),
+                        ({"input": [{"type": "reasoning", "summary": [{"text": "thoughts", "wibble": 1}]}]}, "input[0].summary[0]"),
                         ({"input": [{"type": "function_call", "name": "f", "arguments": "{}"}]}, "input[0].call_id"), ({"input": "a",
                                                                                                                         "wibble": 1}, "wibble")]:
         openai_error(s, RESPONSES, body, param)
