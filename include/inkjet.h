@@ -251,7 +251,8 @@ typedef struct ij_sample_options {
   uint64_t seed;             /* the draw depends on (seed, position) only */
   const ij_logit_bias *logit_bias;
   int n_logit_bias;
-  const uint32_t *allowed;   /* NULL: every id; else bit i % 32 of word i / 32 says whether id i may be chosen, up to unpadded_vocab */
+  const uint32_t *allowed;   /* NULL: every id; else bit i % 32 of word i / 32 says whether id i may be chosen */
+  int32_t n_allowed;         /* ids that `allowed` has bits for; ids beyond may not be chosen */
 } ij_sample_options;
 
 IJ_API ij_sample_options ij_sample_options_default(void);

@@ -150,7 +150,7 @@ typedef struct ij_guide ij_guide;
 IJ_API ij_status ij_guide_open(ij_guide **out, const ij_tokenizer *tokenizer, const ij_guide_options *options, ij_err *err);
 IJ_API void ij_guide_close(ij_guide **guide);
 /* Ids that may come next, as bits: id i is bit i % 32 of word i / 32, [(ij_tokenizer_size + 31) / 32] words, valid until the next
- * call; NULL: everything is allowed. There is always at least one. For ij_sample_options.allowed. */
+ * call; NULL: everything is allowed. There is always at least one. For ij_sample_options.allowed, with n_allowed = ij_tokenizer_size. */
 IJ_API const uint32_t *ij_guide_mask(ij_guide *guide);
 /* IJ_E_ARGUMENT when the id was not allowed: the state is unchanged. */
 IJ_API ij_status ij_guide_accept(ij_guide *guide, int32_t id, ij_err *err);

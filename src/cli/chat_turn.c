@@ -136,6 +136,7 @@ static ij_status one_token(turn *t, ij_err *err) {
   ij_sample_options o = c->sampling;
   ij_choice choice;
   if (t->guide) o.allowed = ij_guide_mask(t->guide);
+  o.n_allowed = ij_tokenizer_size(c->tokenizer);
   ij_status s = ij_session_sample(c->cache.session, &o, &choice, err);
   if (s != IJ_OK) return s;
   if (a->n_tokens++ == 0) a->t_first = ij__os_seconds();

@@ -36,6 +36,7 @@ static ij_status check_sample_options(const ij_session *s, const ij_sample_optio
   if (!isfinite(o->frequency_penalty)) return bad_option(err, "frequency_penalty", "a finite number", o->frequency_penalty);
   if (o->penalty_window < -1) return bad_option(err, "penalty_window", "-1 (all) or more", (double)o->penalty_window);
   if (o->n_logit_bias < 0 || (o->n_logit_bias > 0 && !o->logit_bias)) return bad_option(err, "n_logit_bias", "the length of logit_bias", o->n_logit_bias);
+  if (o->allowed && o->n_allowed < 1) return bad_option(err, "n_allowed", "the number of ids that allowed has bits for", o->n_allowed);
   for (int i = 0; i < o->n_logit_bias; i++) {
     const ij_logit_bias *b = &o->logit_bias[i];
     if (b->id < 0 || b->id >= s->model->config.unpadded_vocab) return bad_option(err, "logit_bias", "an id of the vocabulary", b->id);
@@ -63,7 +64,9 @@ static void apply_penalties(ij_session *s, const ij_sample_options *o) {
 }
 
 /* Whole words first: under a grammar most of them are empty. */
-static void apply_mask(float *x, const uint32_t *allowed, int32_t n) {
+static void apply_mask(float *x, int32_t n, const uint32_t *allowed, int32_t n_allowed) {
+  for (int32_t i = n_allowed; i < n; i++) x[i] = -INFINITY;
+  n = IJ_MIN(n, n_allowed);
   for (int32_t i = 0; i < n; i += 32) {
     uint32_t bits = allowed[i / 32];
     if (bits == UINT32_MAX) continue;
@@ -85,7 +88,7 @@ static void prepare_logits(ij_session *s, const ij_sample_options *o) {
     if (ij__is_media_placeholder(s->model, media[i]) && media[i] < c->unpadded_vocab) s->work[media[i]] = -INFINITY;
   }
   apply_penalties(s, o);
-  if (o->allowed) apply_mask(s->work, o->allowed, c->unpadded_vocab);
+  if (o->allowed) apply_mask(s->work, c->unpadded_vocab, o->allowed, o->n_allowed);
 }
 
 /* The lowest id with the largest value; there is no NaN. */

@@ -66,7 +66,6 @@ static void free_worker(ij_worker *w) {
   ij__free(w->items);
   ij__free(w->item_jobs);
   ij__free(w->forced_logits);
-  ij__free(w->mask);
   ij__free(w);
 }
 
@@ -82,12 +81,11 @@ static ij_status open_prefix(ij_worker *w, ij_err *err) {
 }
 
 static ij_status open_parts(ij_worker *w, ij_err *err) {
-  size_t n = (size_t)w->options.n_parallel, n_words = ((size_t)w->info.unpadded_vocab + 31) / 32;
+  size_t n = (size_t)w->options.n_parallel;
   w->running = ij__alloc_zero(n, sizeof(ij_job *));
   w->items = ij__alloc_zero(n, sizeof *w->items);
   w->item_jobs = ij__alloc_zero(n, sizeof(ij_job *));
-  w->mask = ij__alloc_zero(n_words, sizeof *w->mask);
-  if (!w->running || !w->items || !w->item_jobs || !w->mask) return ij__fail_nomem(err, "the worker", n_words * sizeof *w->mask);
+  if (!w->running || !w->items || !w->item_jobs) return ij__fail_nomem(err, "the worker", n * sizeof *w->items);
   w->waiting_end = &w->waiting;
   w->door.inbox_end = &w->door.inbox;
   const ij_tokenizer *tokenizer = ij_model_tokenizer(w->model);

@@ -3,27 +3,14 @@
  * An id is handed out before it is evaluated, as in ij_generate. Ids that a guide forces need no draw and are evaluated together; their
  * log-probabilities come from the rows of that step, so they are what they would have been one by one.
  */
-#include <string.h>
-
 #include "core/os.h"
 #include "core/status.h"
 #include "server/worker_int.h"
 
-/* A guide's mask has a bit for each id of the tokenizer; sampling wants one for each id of the model. Those in between are not allowed. */
-static const uint32_t *mask_of(ij_worker *w, ij_guide *guide) {
-  const uint32_t *mask = ij_guide_mask(guide);
-  if (!mask) return NULL;
-  size_t n_words = ((size_t)w->info.unpadded_vocab + 31) / 32, n_known = (size_t)w->n_guide_ids / 32;
-  unsigned n_bits = (unsigned)w->n_guide_ids % 32;
-  memcpy(w->mask, mask, n_known * sizeof *mask);
-  memset(w->mask + n_known, 0, (n_words - n_known) * sizeof *mask);
-  if (n_bits) w->mask[n_known] = mask[n_known] & ((1u << n_bits) - 1);
-  return w->mask;
-}
-
 static ij_status sample(ij_worker *w, ij_job *job, ij_choice *out, ij_err *err) {
   ij_sample_options options = job->req.sample;
-  if (job->req.guide) options.allowed = mask_of(w, job->req.guide);
+  if (job->req.guide) options.allowed = ij_guide_mask(job->req.guide);
+  options.n_allowed = w->n_guide_ids;
   return ij_session_sample(job->session, &options, out, err);
 }
 

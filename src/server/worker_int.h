@@ -63,7 +63,6 @@ struct ij_worker {
   ij_job **item_jobs;         /* [n_parallel] */
   float *forced_logits;       /* [IJ_FORCED_ROWS][unpadded_vocab], from the first use on */
   int forced_left;            /* rows of it that the coming step may still use */
-  uint32_t *mask;             /* [(unpadded_vocab + 31) / 32]: a guide's mask, cut or filled up to the model's ids */
   int32_t n_guide_ids;        /* ids that guides know: the tokenizer's */
 };
 

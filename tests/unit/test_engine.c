@@ -274,6 +274,7 @@ static void a_mask_decides_what_may_be_chosen(void) {
   for (int32_t id = 0; id < 18; id++) {
     uint32_t mask = (uint32_t)1 << id;
     o.allowed = &mask;
+    o.n_allowed = 18;
     for (int warm = 0; warm < 2; warm++) {
       o.temperature = warm ? 1.5f : 0.0f;
       CHECK_OK(ij_session_sample(s, &o, &c, &err), err);
@@ -283,12 +284,20 @@ static void a_mask_decides_what_may_be_chosen(void) {
   uint32_t none = 0, all = UINT32_MAX;
   o.temperature = 0;
   o.allowed = &none;
+  o.n_allowed = 18;
   CHECK_INT(ij_session_sample(s, &o, &c, &err), IJ_E_ARGUMENT);
   o.allowed = &all;
   ij_choice free_choice = {0};
   CHECK_OK(ij_session_sample(s, &o, &c, &err), err);
   CHECK_OK(ij_session_sample(s, NULL, &free_choice, &err), err);
   CHECK_INT(c.id, free_choice.id);
+  o.n_allowed = free_choice.id; /* ids beyond what the mask covers are not allowed, and its words are not read */
+  if (free_choice.id > 0) {
+    CHECK_OK(ij_session_sample(s, &o, &c, &err), err);
+    CHECK(c.id < free_choice.id);
+  }
+  o.n_allowed = 0;
+  CHECK_INT(ij_session_sample(s, &o, &c, &err), IJ_E_ARGUMENT);
   ij_session_close(&s);
 }
 

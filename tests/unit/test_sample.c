@@ -413,6 +413,7 @@ static void log_probabilities_of_any_logits(void) {
     uint32_t mask = 1u << id;
     ij_sample_options o = ij_sample_options_default();
     o.allowed = &mask;
+    o.n_allowed = N;
     CHECK_OK(ij_session_sample(s, &o, &c, &err), err);
     CHECK_OK(ij_session_logprob(s, NULL, id, &d, &err), err);
     CHECK(c.id == d.id && memcmp(&c.logprob, &d.logprob, sizeof c.logprob) == 0);
