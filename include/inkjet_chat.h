@@ -113,7 +113,8 @@ IJ_API int ij_parser_n_calls(const ij_parser *parser);            /* well-formed
 
 /* ------------------------------------------------------------------------------------------------------------ grammars */
 
-/* A language over bytes with the tokens of one vocabulary; immutable, any thread. */
+/* A language over bytes with the tokens of one vocabulary; immutable, any thread. The tokenizer must outlive its grammars. What they share
+ * of a vocabulary (a tenth of a second of work at 200k tokens) lives as long as any grammar or guide of it: keep one open. */
 typedef struct ij_grammar ij_grammar;
 
 /* schema: JSON Schema (draft 2020-12 and the keywords of OpenAI's strict mode); keywords that cannot be enforced are IJ_E_UNSUPPORTED
@@ -147,6 +148,7 @@ IJ_API ij_guide_options ij_guide_options_default(void);
 
 /* The state of one turn under such options. Grammars and tools must outlive it. One thread at a time. */
 typedef struct ij_guide ij_guide;
+/* IJ_E_ARGUMENT: no_thinking in a prompt that ends inside thinking, REQUIRED without tools. */
 IJ_API ij_status ij_guide_open(ij_guide **out, const ij_tokenizer *tokenizer, const ij_guide_options *options, ij_err *err);
 IJ_API void ij_guide_close(ij_guide **guide);
 /* Ids that may come next, as bits: id i is bit i % 32 of word i / 32, [(ij_tokenizer_size + 31) / 32] words, valid until the next

@@ -185,7 +185,7 @@ static inline void kit_expect(ij_model *m, const kit_job *j) {
   for (int i = 0; i < j->n_got; i++) {
     ij_sample_options o = j->sample;
     uint32_t mask = j->guided ? kit_mask_at(i) : 0;
-    if (mask) o.allowed = &mask, o.n_allowed = 18;
+    if (mask) o.allowed = &mask, o.n_allowed = KIT_VOCAB;
     ij_choice c;
     CHECK_OK(ij_session_sample(s, &o, &c, &err), err);
     if (j->n_top > 0) CHECK_OK(ij_session_top(s, j->n_top, top, &err), err);
