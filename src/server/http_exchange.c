@@ -156,12 +156,12 @@ void http_reply(http_exchange *x, int status, const char *content_type, const vo
   pthread_mutex_unlock(&x->lock);
 }
 
-static void json_escaped(ij_buf *out, const char *s) {
-  for (; *s; s++) {
-    unsigned char c = (unsigned char)*s;
+static void json_escaped(ij_buf *out, const char *s, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    unsigned char c = (unsigned char)s[i];
     if (c == '"' || c == '\\') ij__buf_printf(out, "\\%c", c);
-    else if (c < 0x20 || c >= 0x7f) ij__buf_printf(out, "\\u%04x", c);
-    else ij__buf_append(out, s, 1);
+    else if (c < 0x20 || c == 0x7f) ij__buf_printf(out, "\\u%04x", c);
+    else ij__buf_append(out, s + i, 1);
   }
 }
 
@@ -174,14 +174,17 @@ static const char *error_type(int status) {
 }
 
 void ij__http_error(http_exchange *x, int status, const char *code, const char *fmt, ...) {
-  char message[512];
+  char message[512], text[3 * (sizeof message + 3)]; /* text: whole characters, also where the message was cut */
   va_list args;
   va_start(args, fmt);
   vsnprintf(message, sizeof message, fmt, args);
   va_end(args);
   ij_buf body = {0};
+  ij_text_stream stream = {0};
+  size_t n = ij_text_stream_push(&stream, message, strlen(message), text);
+  n += ij_text_stream_flush(&stream, text + n);
   ij__buf_puts(&body, "{\"error\":{\"message\":\"");
-  json_escaped(&body, message);
+  json_escaped(&body, text, n);
   ij__buf_printf(&body, "\",\"type\":\"%s\",\"param\":null,\"code\":\"%s\"}}\n", error_type(status), code);
   http_reply(x, status, "application/json", body.data ? body.data : "", body.len);
   ij__buf_free(&body);

@@ -191,11 +191,12 @@ static void supersede(ij_prefix *c, const ij_session *s, uint64_t media_hash) {
   }
   for (int i = 0; i < c->n; i++) {
     int n_shorter = 0, n_longer = 0;
+    if (!c->entries[i].before_new) continue; /* nearly all: small models have thousands of entries */
     for (int j = 0; j < c->n; j++) {
       n_shorter += c->entries[j].before_new && ij_session_pos(c->entries[j].session) < ij_session_pos(c->entries[i].session);
       n_longer += c->entries[j].before_new && ij_session_pos(c->entries[j].session) > ij_session_pos(c->entries[i].session);
     }
-    if (c->entries[i].before_new && n_shorter > 0 && n_longer >= KEPT_LATEST) c->entries[i].used = 0;
+    if (n_shorter > 0 && n_longer >= KEPT_LATEST) c->entries[i].used = 0;
   }
 }
 

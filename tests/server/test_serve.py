@@ -104,6 +104,8 @@ def text_and_ids(server):
                        ({}, "invalid_type"), ({"tokens": [], "x": 1}, "unknown_field")):
         r = ask(server, "POST", "/detokenize", body=repr_json(body))
         equal((r.status, r.error()), (400, code), str(body))
+    r = ask(server, "POST", "/detokenize", body='{"\u00e9\u20ac":1}'.encode())
+    equal(r.json()["error"]["message"], 'unknown field "\u00e9\u20ac"', "characters of a message stay whole")
     for body, code in (({"content": 1}, "invalid_type"), ({"content": None}, "invalid_type"), ({"content": "", "parse_special": 1}, "invalid_type"),
                        ({"content": "", "Content": ""}, "unknown_field"), ([], "invalid_type"), ("x", "invalid_type"), (1, "invalid_type")):
         r = ask(server, "POST", "/tokenize", body=repr_json(body))
