@@ -76,12 +76,15 @@ void json_close(void) {
   if (json.depth > 0) out_bytes(&json.closing[--json.depth], 1);
 }
 
+/* Whole characters. Controls are escaped, those of two bytes (C1) too, which JSON would allow and terminals obey. */
 static void write_escaped(const char *s, size_t n) {
   size_t from = 0;
   for (size_t i = 0; i < n; i++) {
-    unsigned char c = (unsigned char)s[i];
-    if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) continue;
+    unsigned char c = (unsigned char)s[i], next = i + 1 < n ? (unsigned char)s[i + 1] : 0;
+    bool c1 = c == 0xc2 && next >= 0x80 && next < 0xa0;
+    if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f && !c1) continue;
     out_bytes(s + from, i - from);
+    if (c1) c = (unsigned char)s[++i];
     from = i + 1;
     if (c == '"' || c == '\\') {
       out_printf("\\%c", c);

@@ -1,7 +1,7 @@
 /* say.c: messages on standard error, and which exit code an error deserves.
  *
- * Messages may quote file names, tensor names and arguments that somebody else wrote: control characters in them are shown as
- * \xNN, never sent to the terminal.
+ * Messages may quote file names, tensor names and arguments that somebody else wrote: control characters in them, those of two bytes
+ * (C1) too, are shown as \xNN, never sent to the terminal.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,6 +14,8 @@ static void put_safe(const char *s) {
     unsigned char c = (unsigned char)*s;
     if ((c < 0x20 && c != '\n') || c == 0x7f) {
       fprintf(stderr, "\\x%02x", c);
+    } else if (c == 0xc2 && (unsigned char)s[1] >= 0x80 && (unsigned char)s[1] < 0xa0) {
+      fprintf(stderr, "\\x%02x", (unsigned char)*++s);
     } else {
       fputc(c, stderr);
     }

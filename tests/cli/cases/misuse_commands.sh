@@ -15,3 +15,7 @@ show inkjet logits text
 show inkjet info a b
 show inkjet info a -m b
 show inkjet man page
+# What a terminal obeys is shown, not sent.
+inkjet $'a\033[31m\302\233b\302\251' 2>&1 || true
+ln -s "$MODEL" $'a\302\233b\302\251'
+inkjet info -m $'a\302\233b\302\251' --json | grep -o '"path":"[^"]*"'
