@@ -13,7 +13,7 @@ typedef struct determinizer {
   ij_chardfa *d;
   ij_set_table table;
   uint32_t *mark, epoch;  /* [n_steps] */
-  uint32_t *list, n_list; /* [n_steps] the set being made */
+  uint32_t *list, n_list; /* [n_steps + 1] the set being made; the start's holds n_steps, too, because an end behind "$^" is only there */
   uint32_t *stack;        /* [2 * n_steps] */
   uint32_t *reps;         /* [n_classes] a character of each class */
   uint64_t work;
@@ -48,7 +48,7 @@ static bool set_accepts(determinizer *z, uint32_t index, bool at_begin) {
   z->epoch++;
   for (uint32_t k = z->table.first[index]; k < z->table.first[index + 1]; k++) {
     z->n_list = 0;
-    close_steps(z, z->table.pool[k], at_begin, true, &match);
+    if (z->table.pool[k] < z->p->n_steps) close_steps(z, z->table.pool[k], at_begin, true, &match);
   }
   return match;
 }
@@ -57,6 +57,7 @@ static bool set_accepts(determinizer *z, uint32_t index, bool at_begin) {
 static uint32_t state_of_list(determinizer *z, bool at_begin) {
   bool is_new = false;
   if (z->n_list == 0) return IJ_NONE;
+  if (at_begin) z->list[z->n_list++] = z->p->n_steps;
   qsort(z->list, z->n_list, sizeof *z->list, compare_steps);
   uint32_t i = ij__set_table_find(&z->table, z->list, z->n_list, &is_new);
   if (z->table.failed) z->no_memory = true;
@@ -68,7 +69,7 @@ static void step_set(determinizer *z, uint32_t index, uint32_t class_index) {
   bool match;
   z->epoch++;
   z->n_list = 0;
-  for (uint32_t k = z->table.first[index]; k < z->table.first[index + 1]; k++) {
+  for (uint32_t k = z->table.first[index]; k < z->table.first[index + 1] && z->table.pool[k] < z->p->n_steps; k++) {
     const ij_re_step *s = &z->p->steps[z->table.pool[k]];
     z->work++;
     if (s->op == IJ_RE_SET && ij__charset_has(&z->p->sets[s->set], z->reps[class_index])) close_steps(z, s->x, false, false, &match);
@@ -149,7 +150,7 @@ ij_status ij__regex_compile(ij_chardfa *out, const char *pattern, size_t n, bool
   if (status != IJ_OK) return status;
   determinizer z = {.p = &p, .d = out};
   z.mark = ij__alloc_zero(p.n_steps, sizeof *z.mark);
-  z.list = ij__alloc_array(p.n_steps, sizeof *z.list);
+  z.list = ij__alloc_array((size_t)p.n_steps + 1, sizeof *z.list);
   z.stack = ij__alloc_array(2 * (size_t)p.n_steps + 2, sizeof *z.stack);
   if (!z.mark || !z.list || !z.stack || !find_segments(&z)) {
     status = ij__fail_nomem(err, "a regular expression", p.n_steps * 16u);

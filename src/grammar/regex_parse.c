@@ -84,6 +84,8 @@ static uint32_t add_set(parser *r, ij_charset *set) {
 
 static bool more(const parser *r) { return r->at < r->n && r->status == IJ_OK; }
 static char peek(const parser *r) { return r->at < r->n ? r->p[r->at] : 0; }
+/* A NUL in the pattern is a character like any other, which strchr would find at the end of every list. */
+static bool peek_in(const parser *r, const char *list) { return peek(r) && strchr(list, peek(r)); }
 
 static bool eat(parser *r, const char *text) {
   size_t n = strlen(text);
@@ -123,8 +125,8 @@ static uint32_t hex(parser *r, int n_digits) {
 
 static uint32_t unicode_escape(parser *r) {
   if (eat(r, "{")) {
-    uint32_t x = 0;
-    for (int i = 0; more(r) && !eat(r, "}"); i++) x = i > 5 ? refuse(r, IJ_E_ARGUMENT, "no such character") : x * 16 + hex(r, 1);
+    uint32_t x = hex(r, 1);
+    for (int i = 1; r->status == IJ_OK && !eat(r, "}"); i++) x = i > 5 ? refuse(r, IJ_E_ARGUMENT, "no such character") : x * 16 + hex(r, 1);
     return x > IJ_CHAR_MAX ? refuse(r, IJ_E_ARGUMENT, "no such character") : x;
   }
   uint32_t x = hex(r, 4);
@@ -153,7 +155,7 @@ static uint32_t escape(parser *r, ij_charset *set, bool in_set, bool *named) {
   char c = peek(r);
   *named = false;
   if (!more(r)) return refuse(r, IJ_E_ARGUMENT, "nothing follows the backslash");
-  if (strchr("dDwWsS", c)) {
+  if (c && strchr("dDwWsS", c)) {
     r->at++;
     *named = true;
     add_named(set, c);
@@ -236,7 +238,7 @@ static uint32_t parse_atom(parser *r, int depth) {
     if (!named) ij__charset_add(&set, c, c);
     return add_set(r, &set);
   }
-  if (strchr("*+?", peek(r))) return refuse(r, IJ_E_ARGUMENT, "nothing to repeat");
+  if (peek_in(r, "*+?")) return refuse(r, IJ_E_ARGUMENT, "nothing to repeat");
   return one_char(r, next_char(r));
 }
 
@@ -277,7 +279,7 @@ static uint32_t parse_repeat(parser *r, int depth) {
   if (!repeated || r->status != IJ_OK) return atom;
   if (assertion) return refuse(r, IJ_E_ARGUMENT, "nothing to repeat");
   eat(r, "?"); /* which match is preferred does not change what matches */
-  if (more(r) && strchr("*+?", peek(r))) return refuse(r, IJ_E_UNSUPPORTED, "a repetition of a repetition: use a group");
+  if (peek_in(r, "*+?")) return refuse(r, IJ_E_UNSUPPORTED, "a repetition of a repetition: use a group");
   uint32_t repeat = add_node(r, NODE_REPEAT, atom, 0);
   if (r->status != IJ_OK) return 0;
   r->nodes[repeat].min = min;
@@ -349,7 +351,10 @@ static uint32_t write_node(parser *r, uint32_t index, uint32_t next) {
       for (uint32_t i = n.min; n.max != IJ_NONE && i < n.max && r->status == IJ_OK; i++) {
         at = add_step(r, (ij_re_step){IJ_RE_SPLIT, write_node(r, n.a, at), next, 0});
       }
-      for (uint32_t i = 0; i < n.min && r->status == IJ_OK; i++) at = write_node(r, n.a, at);
+      for (uint32_t i = 0, n_before = IJ_NONE; i < n.min && r->status == IJ_OK && r->out->n_steps != n_before; i++) {
+        n_before = r->out->n_steps; /* a part that writes no step is empty however often it is repeated */
+        at = write_node(r, n.a, at);
+      }
       return at;
     }
     default: return next;

@@ -127,6 +127,7 @@ static void test_combinations(void) {
 static void test_texts_and_numbers(void) {
   SCHEMA("{\"type\":\"string\",\"pattern\":\"^[a-z]{2,3}$\"}", "+\"ab\"", "-\"\\u0061bc\"", "-\"a\"", "-\"abcd\"", "-\"aB\"");
   SCHEMA("{\"type\":\"string\",\"pattern\":\"b+\",\"maxLength\":3}", "+\"abb\"", "+\"b\"", "+\"\\nb\"", "-\"aaa\"", "-\"abba\"");
+  SCHEMA("{\"type\":\"string\",\"pattern\":\"$^\"}", "+\"\"", "-\"a\"");
   SCHEMA("{\"type\":\"string\",\"format\":\"date\"}", "+\"2024-02-29\"", "-\"2023-02-29\"", "-\"2023-4-01\"", "-\"0000-01-01\"");
   SCHEMA("{\"type\":\"string\",\"format\":\"uuid\"}", "+\"123e4567-e89b-12d3-a456-426614174000\"", "-\"123e4567\"");
   SCHEMA("{\"type\":\"integer\",\"minimum\":-3,\"maximum\":120}", "+-3", "+0", "+120", "+99", "--4", "-121", "-1000", "-007", "--0");
@@ -144,8 +145,12 @@ static void test_expressions(void) {
                {"[^\\d]{2}", {"+ab", "+\xC3\xA9\xE6\x97\xA5", "-a1", "-abc"}},
                {".", {"+a", "+\xF0\x9F\x98\x80", "-\n", "-"}},
                {"(^a|b)c$", {"+ac", "+bc", "-abc"}},
+               {"a*$^", {"+", "-a"}},
+               {"\\u{e9}\\u{1F600}", {"+\xC3\xA9\xF0\x9F\x98\x80", "-a"}},
+               {"((((){10000}){10000}){10000}){10000}a", {"+a", "-"}},
                {"", {"+", "-a"}}};
-  static const char *const refused[] = {"(", "a)", "*", "a{2,1}", "(?=a)", "\\b", "\\1", "\\p{L}", "[]a]", "((a{100}){100}){100}", "\xFF", "a^b", "(a|b)*a(a|b){20}"};
+  static const char *const refused[] = {"(", "a)", "*", "a{2,1}", "(?=a)", "\\b", "\\1", "\\p{L}", "[]a]", "((a{100}){100}){100}", "\xFF", "a^b", "(a|b)*a(a|b){20}", "\\u{}",
+                                        "\\u{41", "\\u{1F6000}"};
   ij_err err;
   for (size_t i = 0; i < IJ_COUNT_OF(cases); i++) {
     ij_grammar *g = NULL;
@@ -158,6 +163,18 @@ static void test_expressions(void) {
     if ((status != IJ_E_ARGUMENT && status != IJ_E_UNSUPPORTED) || g || !err.message[0]) TEST_FAIL("%s: %s", refused[i], ij_status_name(status));
     ij_grammar_close(&g);
   }
+}
+
+/* A NUL in a pattern is itself, behind a backslash too. */
+static void test_nul_in_expressions(void) {
+  static const char plain[] = "a\0*b", escaped[] = "a\\\0b";
+  ij_grammar *g = NULL;
+  CHECK(ij_grammar_regex(&g, vocab, plain, sizeof plain - 1, NULL) == IJ_OK);
+  CHECK(g && accepts_n(g, "a\0\0b", 4) && accepts_n(g, "ab", 2) && !accepts_n(g, "axb", 3));
+  ij_grammar_close(&g);
+  CHECK(ij_grammar_regex(&g, vocab, escaped, sizeof escaped - 1, NULL) == IJ_OK);
+  CHECK(g && accepts_n(g, "a\0b", 3) && !accepts_n(g, "axb", 3));
+  ij_grammar_close(&g);
 }
 
 static void check_refusal(const char *schema, ij_status want, const char *where, const char *message) {
@@ -497,6 +514,7 @@ int main(void) {
   RUN(test_combinations);
   RUN(test_texts_and_numbers);
   RUN(test_expressions);
+  RUN(test_nul_in_expressions);
   RUN(test_refusals);
   RUN(test_walks);
   RUN(test_masks_are_exact);
