@@ -1,13 +1,14 @@
 /* schema.c: lists of conjuncts to rules: references, combinations, types and enumerations. See schema_int.h for the idea. */
 #include "grammar/schema_int.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
 
-enum { MAX_LISTS = 20000, MAX_CONJUNCTS = 64, MAX_PATH = 400 };
+enum { MAX_LISTS = 20000, MAX_CONJUNCTS = 64, MAX_PATH = 400, MAX_WORK = 20000000 };
 
 /* ------------------------------------------------------------------------------------------------------------- errors */
 
@@ -28,7 +29,15 @@ bool ij__schema_nomem(ij_schema *s) {
   return false;
 }
 
+bool ij__schema_work(ij_schema *s, uint64_t n) {
+  s->work += n;
+  if (s->work <= MAX_WORK) return true;
+  return ij__schema_fail(s, IJ_E_UNSUPPORTED, "#", NULL,
+                         "the schema takes too long to read: too many values or keywords to compare with each other");
+}
+
 static const char *keep_text(ij_schema *s, const char *text) {
+  if (!ij__schema_work(s, 4)) return "#";
   if (s->n_texts == s->cap_texts) {
     uint32_t cap = s->cap_texts ? 2 * s->cap_texts : 64;
     char **texts = ij__realloc(s->texts, cap * sizeof *texts);
@@ -120,6 +129,7 @@ static bool check_keywords(ij_schema *s, const ij_conjunct *c) {
   const ij_json_value *v;
   keyword_kind kind;
   bool flag;
+  if (!ij__schema_work(s, 16 * ij__json_size(c->node))) return false;
   while (ij__json_next(c->node, &it, &key, &n, &v)) {
     if (!known_keyword(key, n, &kind)) {
       char shown[64];
@@ -452,13 +462,13 @@ static unsigned named_types(const ij_json_value *type) {
   return bits;
 }
 
-static unsigned type_of_value(const ij_json_value *v) {
+unsigned ij__schema_type_of(const ij_json_value *v) {
   double d;
   switch (ij__json_type_of(v)) {
     case IJ_JSON_NULL: return IJ_T_NULL;
     case IJ_JSON_BOOL: return IJ_T_BOOL;
     case IJ_JSON_INT: return IJ_T_INT;
-    case IJ_JSON_REAL: return ij__json_get_double(v, &d) && d > -1e15 && d < 1e15 && d == (double)(int64_t)d ? IJ_T_INT : IJ_T_REAL;
+    case IJ_JSON_REAL: return ij__json_get_double(v, &d) && d == floor(d) ? IJ_T_INT : IJ_T_REAL;
     case IJ_JSON_STRING: return IJ_T_STRING;
     case IJ_JSON_ARRAY: return IJ_T_ARRAY;
     case IJ_JSON_OBJECT: return IJ_T_OBJECT;
@@ -474,9 +484,9 @@ unsigned ij__schema_types(const ij_json_value *node) {
   bool nullable = false;
   if (type) bits = named_types(type);
   if (type && ij__json_get_bool(ij__json_member(node, "nullable"), &nullable) && nullable) bits |= IJ_T_NULL;
-  if (constant) bits &= type_of_value(constant);
+  if (constant) bits &= ij__schema_type_of(constant);
   if (values) {
-    while (ij__json_next(values, &it, NULL, NULL, &v)) seen |= type_of_value(v);
+    while (ij__json_next(values, &it, NULL, NULL, &v)) seen |= ij__schema_type_of(v);
     bits &= seen;
   }
   return bits;

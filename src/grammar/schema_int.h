@@ -34,7 +34,7 @@ typedef struct ij_schema {
   uint32_t buckets[1024];
   char **texts;        /* paths */
   uint32_t n_texts, cap_texts;
-  uint64_t n_compared; /* constants: lists of them are compared pair by pair, within a bound */
+  uint64_t work;       /* of ij__schema_work */
   ij_err *err;
   ij_status status;    /* the first error; everything stops */
 } ij_schema;
@@ -44,6 +44,8 @@ enum { IJ_T_NULL = 1, IJ_T_BOOL = 2, IJ_T_INT = 4, IJ_T_REAL = 8, IJ_T_STRING = 
 /* Records the first error; always returns false. */
 bool ij__schema_fail(ij_schema *s, ij_status code, const char *path, const char *key, const char *fmt, ...) IJ_PRINTF(5, 6);
 bool ij__schema_nomem(ij_schema *s);
+/* Counts steps (of about 10 ns) whose number the size of the schema does not bound; false when they are too many. */
+bool ij__schema_work(ij_schema *s, uint64_t n);
 const char *ij__schema_path(ij_schema *s, const char *base, const char *key, size_t n_key); /* base/key */
 const char *ij__schema_path_at(ij_schema *s, const char *base, const char *key, size_t index);
 
@@ -66,7 +68,7 @@ bool ij__schema_count(ij_schema *s, const ij_conjunct *c, const char *key, uint3
 bool ij__schema_disjoint(ij_schema *s, const ij_json_value *a, const ij_json_value *b);
 unsigned ij__schema_types(const ij_json_value *node); /* bits that its type, enum and const leave; IJ_T_ALL without them */
 const ij_json_value *ij__schema_resolve(ij_schema *s, const char *path, const ij_json_value *node); /* of its $ref; NULL after an error */
-bool ij__json_equal(const ij_json_value *a, const ij_json_value *b);
+unsigned ij__schema_type_of(const ij_json_value *v); /* the bit of a value */
 
 /* Fills `r` from the enum or const of a list, if there is one (*did). */
 bool ij__schema_values(ij_schema *s, const ij_conjuncts *list, unsigned types, ij_rule r, bool *did);

@@ -34,6 +34,7 @@ static property *find_property(object_plan *p, const char *name, size_t n) {
 }
 
 static property *add_property(ij_schema *s, object_plan *p, const char *path, const char *name, size_t n) {
+  if (!ij__schema_work(s, 1 + p->n / 8)) return NULL;
   property *found = find_property(p, name, n);
   if (found) return found;
   if (p->n >= MAX_PROPERTIES) {
@@ -101,6 +102,7 @@ static bool collect_values(ij_schema *s, object_plan *p, const ij_conjunct *c) {
   }
   for (uint32_t i = 0; i < p->n && s->status == IJ_OK; i++) {
     property *o = &p->at[i];
+    if (!ij__schema_work(s, ij__json_size(properties) / 8)) return false;
     const ij_json_value *v = strlen(o->name) == o->n ? ij__json_member(properties, o->name) : NULL;
     if (v) ij__conjuncts_add(&o->value, v, ij__schema_path(s, base, o->name, o->n), 0);
     else if (others) ij__conjuncts_add(&o->value, others, path_others, 0);
@@ -303,9 +305,10 @@ static bool plan_array(ij_schema *s, const ij_conjuncts *list, array_plan *p) {
   return s->status == IJ_OK;
 }
 
-static const ij_json_value *nth(const ij_json_value *array, uint32_t index) {
+static const ij_json_value *nth(ij_schema *s, const ij_json_value *array, uint32_t index) {
   ij_json_iter it = {0};
   const ij_json_value *v;
+  if (!ij__schema_work(s, IJ_MIN(index, ij__json_size(array)) / 8)) return NULL;
   for (uint32_t i = 0; ij__json_next(array, &it, NULL, NULL, &v); i++) {
     if (i == index) return v;
   }
@@ -317,7 +320,7 @@ static uint32_t item_rule(ij_schema *s, const ij_conjuncts *list, uint32_t index
   ij_conjuncts value = {0};
   for (uint32_t i = 0; i < list->n; i++) {
     const ij_conjunct *c = &list->at[i];
-    const ij_json_value *v = nth(ij__json_member(c->node, "prefixItems"), index), *items = ij__json_member(c->node, "items");
+    const ij_json_value *v = nth(s, ij__json_member(c->node, "prefixItems"), index), *items = ij__json_member(c->node, "items");
     if (v) ij__conjuncts_add(&value, v, ij__schema_path_at(s, c->path, "prefixItems", index), 0);
     else if (items) ij__conjuncts_add(&value, items, ij__schema_path(s, c->path, "items", 5), 0);
   }

@@ -4,14 +4,14 @@
 #include "core/alloc.h"
 #include "grammar/schema_int.h"
 
-enum { MAX_COMPARED = 20000000 };
-
-bool ij__json_equal(const ij_json_value *a, const ij_json_value *b) {
+/* As JSON Schema compares: numbers by value, objects without regard to order. False after an error, too. */
+static bool equal(ij_schema *s, const ij_json_value *a, const ij_json_value *b) {
   ij_json_type ta = ij__json_type_of(a), tb = ij__json_type_of(b);
   const char *x, *y, *key;
-  size_t nx, ny, n_key;
+  size_t nx, ny;
   double dx, dy;
   bool bx, by;
+  if (!ij__schema_work(s, 1)) return false;
   if (ij__json_get_double(a, &dx) && ij__json_get_double(b, &dy)) {
     int64_t ix, iy;
     if (ij__json_get_int(a, &ix) && ij__json_get_int(b, &iy)) return ix == iy;
@@ -24,10 +24,11 @@ bool ij__json_equal(const ij_json_value *a, const ij_json_value *b) {
   if (ij__json_size(a) != ij__json_size(b)) return false;
   ij_json_iter ia = {0}, ib = {0};
   const ij_json_value *va, *vb;
-  while (ij__json_next(a, &ia, &key, &n_key, &va)) {
+  while (ij__json_next(a, &ia, &key, NULL, &va)) {
+    if (ta == IJ_JSON_OBJECT && !ij__schema_work(s, ij__json_size(b) / 2)) return false;
     if (ta == IJ_JSON_OBJECT) vb = ij__json_member(b, key);
     else ij__json_next(b, &ib, NULL, NULL, &vb);
-    if (!vb || !ij__json_equal(va, vb)) return false;
+    if (!vb || !equal(s, va, vb)) return false;
   }
   return true;
 }
@@ -51,36 +52,16 @@ static const ij_json_value *values_of(const ij_conjunct *c, const ij_json_value 
   return *constant ? NULL : ij__json_member(c->node, "enum");
 }
 
-/* Comparisons of constants, counted. */
-static bool equal_counted(ij_schema *s, const ij_json_value *a, const ij_json_value *b) {
-  if (++s->n_compared > MAX_COMPARED) ij__schema_fail(s, IJ_E_UNSUPPORTED, "#", NULL, "too many constants have to be compared with each other");
-  return s->status == IJ_OK && ij__json_equal(a, b);
-}
-
-/* Whether a value of conjunct `own` is allowed by all the others too. */
-static bool value_allowed(ij_schema *s, const ij_conjuncts *list, uint32_t own, const ij_json_value *v, unsigned types) {
-  ij_json_iter it;
-  const ij_json_value *o;
-  unsigned bit = ij__json_type_of(v) == IJ_JSON_NULL     ? IJ_T_NULL
-                 : ij__json_type_of(v) == IJ_JSON_BOOL   ? IJ_T_BOOL
-                 : ij__json_type_of(v) == IJ_JSON_STRING ? IJ_T_STRING
-                 : ij__json_type_of(v) == IJ_JSON_ARRAY  ? IJ_T_ARRAY
-                 : ij__json_type_of(v) == IJ_JSON_OBJECT ? IJ_T_OBJECT
-                 : ij__json_type_of(v) == IJ_JSON_INT    ? IJ_T_INT
-                                                         : IJ_T_INT | IJ_T_REAL;
-  if (ij__json_type_of(v) == IJ_JSON_REAL) {
-    double d;
-    ij__json_get_double(v, &d);
-    bit = d == (double)(int64_t)(d > -1e15 && d < 1e15 ? d : 0.5) ? IJ_T_INT : IJ_T_REAL;
-  }
-  if (!(types & bit)) return false;
-  for (uint32_t i = 0; i < list->n && s->status == IJ_OK; i++) {
-    const ij_json_value *node = list->at[i].node, *constant = ij__json_member(node, "const"), *values = ij__json_member(node, "enum");
-    if (constant && !equal_counted(s, constant, v)) return false;
-    if (!values || (i == own && !constant)) continue;
+/* Whether a value of the list `from` is also in the others and of these types. */
+static bool value_allowed(ij_schema *s, const ij_conjuncts *list, const ij_json_value *v, const ij_json_value *from, unsigned types) {
+  if (!(types & ij__schema_type_of(v))) return false;
+  for (uint32_t i = 0; i < list->n; i++) {
+    const ij_json_value *node = list->at[i].node, *constant = ij__json_member(node, "const"), *values = ij__json_member(node, "enum"), *o;
+    if (constant && !equal(s, constant, v)) return false;
+    if (!values || values == from) continue;
     bool found = false;
-    it = (ij_json_iter){0};
-    while (!found && ij__json_next(values, &it, NULL, NULL, &o)) found = equal_counted(s, o, v);
+    ij_json_iter it = {0};
+    while (!found && s->status == IJ_OK && ij__json_next(values, &it, NULL, NULL, &o)) found = equal(s, o, v);
     if (!found) return false;
   }
   return true;
@@ -111,13 +92,14 @@ bool ij__schema_values(ij_schema *s, const ij_conjuncts *list, unsigned types, i
     *did = true;
     if (!check_beside_values(s, list)) return false;
     if (constant) {
-      if (value_allowed(s, list, i, constant, types)) ij__schema_literal(s, constant, r.start, r.end);
+      if (value_allowed(s, list, constant, NULL, types)) ij__schema_literal(s, constant, r.start, r.end);
       continue;
     }
-    if (ij__json_type_of(values) != IJ_JSON_ARRAY) return ij__schema_fail(s, IJ_E_ARGUMENT, list->at[i].path, "enum",
-                                                                          "expected a list of values");
-    while (ij__json_next(values, &it, NULL, NULL, &v) && !s->nfa->too_large && s->status == IJ_OK) {
-      if (value_allowed(s, list, i, v, types)) ij__schema_literal(s, v, r.start, r.end);
+    if (ij__json_type_of(values) != IJ_JSON_ARRAY) {
+      return ij__schema_fail(s, IJ_E_ARGUMENT, list->at[i].path, "enum", "expected a list of values");
+    }
+    while (ij__json_next(values, &it, NULL, NULL, &v) && s->status == IJ_OK && !s->nfa->too_large) {
+      if (value_allowed(s, list, v, values, types)) ij__schema_literal(s, v, r.start, r.end);
     }
   }
   return s->status == IJ_OK;
@@ -132,17 +114,17 @@ static const ij_json_value *follow(ij_schema *s, const ij_json_value *node) {
 
 /* Two lists of constants with nothing in common. */
 static bool constants_differ(ij_schema *s, const ij_json_value *a, const ij_json_value *b) {
-  const ij_json_value *ca = ij__json_member(a, "const"), *cb = ij__json_member(b, "const"), *ea = ij__json_member(a, "enum"),
-      *eb = ij__json_member(b, "enum");
+  const ij_json_value *ca = ij__json_member(a, "const"), *cb = ij__json_member(b, "const"), *ea = ij__json_member(a, "enum");
+  const ij_json_value *eb = ij__json_member(b, "enum");
   if ((!ca && !ea) || (!cb && !eb)) return false;
   ij_json_iter ia = {0}, ib = {0};
   const ij_json_value *x = ca, *y = cb;
-  if (ca && cb) return !ij__json_equal(ca, cb);
+  if (ca && cb) return !equal(s, ca, cb) && s->status == IJ_OK;
   while (ca ? x != NULL : ij__json_next(ea, &ia, NULL, NULL, &x)) {
     ib = (ij_json_iter){0};
     y = cb;
     while (cb ? y != NULL : ij__json_next(eb, &ib, NULL, NULL, &y)) {
-      if (equal_counted(s, x, y) || s->status != IJ_OK) return false;
+      if (equal(s, x, y) || s->status != IJ_OK) return false;
       if (cb) break;
     }
     if (ca) break;
@@ -176,6 +158,8 @@ bool ij__schema_disjoint(ij_schema *s, const ij_json_value *a, const ij_json_val
   const char *key;
   size_t n;
   while (ij__json_next(pa, &it, &key, &n, &va)) {
+    size_t n_compared = ij__json_size(pb) + ij__json_size(ij__json_member(a, "required")) + ij__json_size(ij__json_member(b, "required"));
+    if (!ij__schema_work(s, 4 + n_compared / 2)) return false;
     const ij_json_value *vb = ij__json_member(pb, key);
     if (!vb || !requires(a, key, n) || !requires(b, key, n)) continue;
     va = follow(s, va);

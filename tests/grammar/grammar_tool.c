@@ -13,15 +13,16 @@
 #include "inkjet_chat.h"
 #include "test.h"
 
-enum { MAX_LINE = 1 << 20, MAX_TEXT = 1 << 16 };
+enum { MAX_LINE = 1 << 22, MAX_TEXT = 1 << 16 };
 
 static ij_tokenizer *vocab;
 static int32_t byte_ids[256];
 
+static int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
+
 static size_t from_hex(const char *hex, char *out) {
   size_t n = 0;
-  unsigned byte;
-  for (; hex[0] && hex[1] && sscanf(hex, "%2x", &byte) == 1; hex += 2) out[n++] = (char)byte;
+  for (; digit(hex[0]) >= 0 && digit(hex[1]) >= 0; hex += 2) out[n++] = (char)(digit(hex[0]) * 16 + digit(hex[1]));
   return n;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/str.h"
 #include "grammar/guide.h"
 #include "inkjet_chat.h"
 #include "test.h"
@@ -209,6 +210,26 @@ static void test_refusals(void) {
   check_refusal("{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", IJ_E_ARGUMENT, "#", "no value can satisfy");
   check_refusal("{\"type\":\"number\",\"maximum\":1e300}", IJ_E_UNSUPPORTED, "#/maximum", "digits");
   check_refusal("{\"type\":\"string\",\"maxLength\":2000000}", IJ_E_UNSUPPORTED, "#", "too large");
+}
+
+/* Long lists are read in linear time; what would have to be compared pair by pair is refused. */
+static void test_long_enumerations(void) {
+  enum { COUNT = 20000 };
+  static const char middle[] = "]},{\"enum\":[";
+  ij_buf one = {0}, two = {0};
+  for (int i = 0; i < COUNT; i++) ij__buf_printf(&one, "%s%d", i ? "," : "{\"enum\":[", i);
+  ij__buf_puts(&two, "{\"allOf\":[");
+  ij__buf_append(&two, one.data, one.len);
+  ij__buf_puts(&two, middle);
+  for (int i = 0; i < COUNT; i++) ij__buf_printf(&two, "%s%d", i ? "," : "", i + COUNT);
+  ij__buf_puts(&one, "]}");
+  ij__buf_puts(&two, "]}]}");
+  ij_grammar *g = json_grammar(one.data);
+  CHECK(g && accepts(g, "0") && accepts(g, "19999") && !accepts(g, "20000"));
+  ij_grammar_close(&g);
+  check_refusal(two.data, IJ_E_UNSUPPORTED, "#", "too many values");
+  ij__buf_free(&one);
+  ij__buf_free(&two);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- walking */
@@ -516,6 +537,7 @@ int main(void) {
   RUN(test_expressions);
   RUN(test_nul_in_expressions);
   RUN(test_refusals);
+  RUN(test_long_enumerations);
   RUN(test_walks);
   RUN(test_masks_are_exact);
   RUN(test_depth_is_bounded);
