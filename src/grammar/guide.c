@@ -39,6 +39,7 @@ struct ij_guide {
   ij_groups groups;
   uint32_t *mask;
   bool mask_valid;
+  bool ahead;         /* looking ahead: frames below must stay as they are */
 };
 
 ij_guide_options ij_guide_options_default(void) {
@@ -118,7 +119,7 @@ static ij_status open_shape(ij_guide *g, ij_err *err) {
 static bool start_rule(ij_guide *g, ij_grammar *grammar, uint32_t rule) {
   g->groups.n = 0;
   g->t.complete = false;
-  ij__run_truncate(&g->run, 1);
+  if (!g->ahead) ij__run_truncate(&g->run, 1);
   ij__run_start(&g->run, &g->groups, grammar, rule, &g->t.complete);
   g->t.n_groups = g->groups.n;
   return !g->run.failed;
@@ -301,7 +302,7 @@ static bool accept_bytes(ij_guide *g, const unsigned char *bytes, uint32_t n) {
   if (count) memmove(g->groups.at, g->groups.at + first, count * sizeof *g->groups.at);
   g->groups.n = g->t.n_groups = count;
   g->t.complete = complete;
-  if (g->run.n_frames > COMPACT_FRAMES) ij__run_compact(&g->run, g->groups.at, count);
+  if (g->run.n_frames > COMPACT_FRAMES && !g->ahead) ij__run_compact(&g->run, g->groups.at, count);
   return true;
 }
 
@@ -388,6 +389,7 @@ int ij_guide_forced(ij_guide *g, int32_t *ids, int cap) {
   ij_group *saved = NULL;
   turn t = g->t;
   char header[MAX_NAME + 1];
+  uint32_t n_frames = g->run.n_frames;
   int n = 0;
   if (g->loose || cap <= 0 || g->t.in == AT_END) return 0;
   if (t.n_groups) {
@@ -397,6 +399,7 @@ int ij_guide_forced(ij_guide *g, int32_t *ids, int cap) {
   }
   memcpy(header, g->header, sizeof header);
   pthread_mutex_lock(&g->trie->lock);
+  g->ahead = true;
   while (n < cap && g->t.in != AT_END) {
     if (!g->mask_valid) fill_mask(g);
     g->mask_valid = true;
@@ -405,6 +408,8 @@ int ij_guide_forced(ij_guide *g, int32_t *ids, int cap) {
     g->mask_valid = false;
     ids[n++] = id;
   }
+  g->ahead = false;
+  ij__run_truncate(&g->run, n_frames);
   pthread_mutex_unlock(&g->trie->lock);
   if (n > 0) g->mask_valid = false;
   if (t.n_groups) memcpy(g->groups.at, saved, t.n_groups * sizeof *saved);

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "chat/bytes_tokenizer.h"
 #include "core/alloc.h"
 #include "core/str.h"
 #include "grammar/guide.h"
@@ -488,6 +489,43 @@ static void test_forced(void) {
 }
 
 /* Whatever allocation fails, there is a status or an end, and nothing is left behind. */
+/* Looking ahead leaves the position as it was, even when it makes the frames too many. With bytes as the only tokens much is forced. */
+static void test_forced_changes_nothing(void) {
+  static const char schema[] =
+      "{\"$defs\":{\"l\":{\"properties\":{\"l\":{\"anyOf\":[{\"$ref\":\"#/$defs/l\"},{\"type\":\"array\",\"maxItems\":9000,\"items\":{\"properties\":"
+      "{\"zq\":{\"const\":7}},\"required\":[\"zq\"]}}]},\"a\":{\"const\":1}},\"required\":[\"l\",\"a\"]}},\"$ref\":\"#/$defs/l\"}";
+  static const char begin[] = "{ \"l\": ", item[] = "{\"zq\":7},", end[] = ",\"a\":1 }";
+  ij_tokenizer *bytes = bytes_tokenizer(NULL);
+  ij_grammar *g = NULL;
+  ij_guide_options o = ij_guide_options_default();
+  ij_err err = {0};
+  CHECK_OK(ij_grammar_json(&g, bytes, schema, sizeof schema - 1, &err), err);
+  o.state = IJ_TURN_TEXT;
+  o.content = g;
+  for (int levels = 20; levels < 32; levels++) { /* the limit is met at different places of an item */
+    ij_guide *guide = NULL;
+    ij_buf all = {0};
+    int32_t ids[64];
+    CHECK_OK(ij_guide_open(&guide, bytes, &o, &err), err);
+    for (int i = 0; i < levels; i++) ij__buf_puts(&all, begin);
+    ij__buf_puts(&all, "[");
+    for (int i = 0; i < 1500; i++) ij__buf_puts(&all, item);
+    ij__buf_puts(&all, "{\"zq\":7}]");
+    for (int i = 0; i < levels; i++) ij__buf_puts(&all, end);
+    bool ok = true;
+    for (size_t i = 0; i < all.len && ok; i++) {
+      int n = ij_guide_forced(guide, ids, 64);
+      ok = (n == 0 || ids[0] == all.data[i]) && ij_guide_accept(guide, all.data[i], NULL) == IJ_OK;
+      if (!ok) TEST_FAIL("%d levels: byte %zu of %zu is refused", levels, i, all.len);
+    }
+    if (ok) CHECK(ij_guide_accept(guide, ij_find_special(bytes, "<|end_message|>"), NULL) == IJ_OK);
+    ij__buf_free(&all);
+    ij_guide_close(&guide);
+  }
+  ij_grammar_close(&g);
+  ij_tokenizer_close(&bytes);
+}
+
 static void test_no_memory(void) {
   static const char schema[] = "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"maxLength\":3},\"b\":{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#\"}]}}}";
   ij_grammar *keep = json_grammar("");
@@ -528,6 +566,7 @@ int main(void) {
   text = ij_find_special(vocab, "<|content_text|>");
   think = ij_find_special(vocab, "<|content_thinking|>");
   call = ij_find_special(vocab, "<|content_invoke_tool_json|>");
+  RUN(test_forced_changes_nothing); /* its vocabulary lives as long as the program */
   int64_t blocks = ij__alloc_blocks();
   RUN(test_json_values);
   RUN(test_objects);
