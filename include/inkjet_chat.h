@@ -33,13 +33,14 @@ typedef struct ij_prompt_options {
   bool preserve_thinking;        /* false: reasoning of turns at or before the last user message is dropped; default true */
   bool add_generation_prompt;    /* default true */
   bool continue_final_message;   /* the last message is the assistant's and is left open; excludes a generation prompt */
+  size_t max_text_bytes;         /* more text than this is IJ_E_CONTEXT before it is encoded; 0, the default: no limit */
 } ij_prompt_options;
 
 IJ_API ij_prompt_options ij_prompt_options_default(void);
 
 /* messages: a JSON array of messages in the form of OpenAI's chat completions (role, content as string or list of parts,
  * reasoning_content, tool_calls, tool_call_id, name); tools: a JSON array or NULL. Errors: IJ_E_FORMAT (not JSON),
- * IJ_E_ARGUMENT (a field, by path such as messages[2].content[0].type, what was expected and found), IJ_E_NOMEM. Any thread. */
+ * IJ_E_ARGUMENT (a field, by path such as messages[2].content[0].type, what was expected and found), IJ_E_CONTEXT (max_text_bytes), IJ_E_NOMEM. Any thread. */
 IJ_API ij_status ij_prompt_render(ij_prompt **out, const ij_tokenizer *tokenizer, const char *messages, size_t n_messages_bytes,
                                   const char *tools, size_t n_tools_bytes, const ij_prompt_options *options, ij_err *err);
 IJ_API void ij_prompt_close(ij_prompt **prompt);

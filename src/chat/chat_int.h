@@ -45,6 +45,7 @@ struct ij_prompt {
   int32_t *ids;
   size_t n_ids, cap_ids;
   ij_buf text;
+  size_t n_text, max_text; /* bytes encoded, and how many may be; 0: any */
   ij_turn_state state;
 };
 

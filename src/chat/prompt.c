@@ -82,6 +82,10 @@ ij_status ij__prompt_control(ij_prompt *p, ij_chat_control c, ij_err *err) {
 
 ij_status ij__prompt_text(ij_prompt *p, const char *bytes, size_t n, ij_err *err) {
   if (n == 0) return IJ_OK;
+  p->n_text += n;
+  if (p->max_text && p->n_text > p->max_text) {
+    return ij__fail(err, IJ_E_CONTEXT, "messages", "the text has more than %zu bytes, and no context of tokens holds as much", p->max_text);
+  }
   size_t offset, n_ids = 0, guess = n / 3 + 16;
   ij_status s = keep(p, bytes, n, &offset, err);
   for (; s == IJ_OK; guess = n_ids) { /* a second time only for text of which little is in the vocabulary */

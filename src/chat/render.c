@@ -547,6 +547,7 @@ ij_status ij_prompt_render(ij_prompt **out, const ij_tokenizer *tokenizer, const
   p->tokenizer = tokenizer;
   for (int c = 0; c < IJ_CHAT_N_CONTROLS; c++) p->controls[c] = ij__chat_find(tokenizer, (ij_chat_control)c);
   render r = {.p = p, .opt = options ? options : &defaults, .err = err};
+  p->max_text = r.opt->max_text_bytes;
   ij_status s = render_documents(&r, messages, n_messages_bytes, tools, n_tools_bytes);
   p->tokenizer = NULL;
   if (s == IJ_OK) *out = p;

@@ -12,7 +12,10 @@
 
 static bool encode(api_run *run, api_prompt *p, api_text text, api_error *e) {
   ij_err err;
-  size_t n = 0, cap = text.n + 1; /* an id stands for at least one byte */
+  size_t n = 0, cap = text.n + 1, most = run->server->max_prompt_bytes; /* an id stands for at least one byte */
+  if (most && text.n > most) {
+    return ij__api_fail(e, 400, "context_length_exceeded", "prompt", "prompt: its %zu bytes fit into no context of tokens here", text.n);
+  }
   p->ids = ij__alloc_array(cap, sizeof *p->ids);
   if (!p->ids) return ij__api_no_memory(e);
   if (ij_encode(run->server->tokenizer, text.bytes, text.n, run->r.parse_special, p->ids, cap, &n, &err) != IJ_OK) {

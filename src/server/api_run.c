@@ -271,6 +271,7 @@ bool ij__api_render(api_run *run, api_error *e) {
   if (r->effort[0]) o.effort = r->effort;
   o.continue_final_message = r->continue_final;
   o.add_generation_prompt = !r->continue_final;
+  o.max_text_bytes = run->server->max_prompt_bytes;
   if (r->messages.failed || r->tools_json.failed) return ij__api_no_memory(e);
   ij_status s = ij_prompt_render(&prompt, run->server->tokenizer, r->messages.data, r->messages.len,
                                  r->tools_json.len ? r->tools_json.data : NULL,

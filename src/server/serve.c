@@ -29,6 +29,17 @@ ij_serve_options ij__serve_options_default(void) {
   };
 }
 
+/* The bytes that n_ctx tokens can hold at most: tens of megabytes need not be encoded to know that they are too many. */
+static size_t max_prompt_bytes(const ij_tokenizer *tokenizer, int64_t n_ctx) {
+  size_t longest = 1;
+  for (int32_t id = 0; id < ij_tokenizer_size(tokenizer); id++) {
+    const char *bytes;
+    size_t n;
+    if (ij_decode(tokenizer, id, true, &bytes, &n)) longest = IJ_MAX(longest, n);
+  }
+  return (size_t)n_ctx > SIZE_MAX / longest ? SIZE_MAX : (size_t)n_ctx * longest;
+}
+
 static void wait_for_stop(const volatile bool *stop) {
   const struct timespec moment = {.tv_nsec = 20000000};
   while (!*stop) nanosleep(&moment, NULL);
@@ -64,7 +75,10 @@ ij_status ij__serve(ij_model *model, const ij_serve_options *options, const vola
   server.grammars = ij__grammars_open();
   if (!server.grammars) return ij__fail_nomem(err, "the server", 0);
   ij_status status = ij__worker_open(&server.worker, model, &options->worker, err);
-  if (status == IJ_OK) status = run(&server, options, stop, ready, user, err);
+  if (status == IJ_OK) {
+    server.max_prompt_bytes = max_prompt_bytes(server.tokenizer, ij__worker_n_ctx(server.worker));
+    status = run(&server, options, stop, ready, user, err);
+  }
   ij__worker_close(&server.worker);
   ij__grammars_close(&server.grammars);
   return status;

@@ -137,6 +137,8 @@ ij_status ij__worker_open(ij_worker **out, ij_model *model, const ij_worker_opti
   return IJ_OK;
 }
 
+int64_t ij__worker_n_ctx(const ij_worker *w) { return w->options.n_ctx; }
+
 void ij__worker_close(ij_worker **worker) {
   if (!worker || !*worker) return;
   ij_worker *w = *worker;

@@ -59,6 +59,7 @@ typedef struct ij_job_request {
 
 /* The model must outlive the worker. */
 ij_status ij__worker_open(ij_worker **out, ij_model *model, const ij_worker_options *options, ij_err *err);
+int64_t ij__worker_n_ctx(const ij_worker *worker); /* positions per session */
 /* Lets accepted jobs finish for at most `seconds`, then cancels what is left. */
 void ij__worker_drain(ij_worker *worker, double seconds);
 void ij__worker_close(ij_worker **worker);

@@ -394,6 +394,16 @@ def chat_errors(s):
     check("context" in e["message"], e)
 
 
+def too_much_text(s):
+    """Text that fits into no context is refused without being encoded."""
+    text = "word " * 400000
+    for path, body, param in [(CHAT, {"messages": [{"role": "user", "content": text}]}, "messages"), (COMPLETIONS, {"prompt": text}, "prompt"),
+                              (COMPLETIONS, {"prompt": ["a", text]}, "prompt"), (RESPONSES, {"input": text}, "input")]:
+        check("bytes" in openai_error(s, path, body, param, code="context_length_exceeded")["message"], path)
+    reply, _ = s.refused(MESSAGES, {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": text}]}, 400)
+    check("bytes" in reply["error"]["message"], reply)
+
+
 def other_openai_errors(s):
     for body, param in [({}, "prompt"), ({"prompt": []}, "prompt"), ({"prompt": ""}, "prompt"), ({"prompt": ["a", 1]}, "prompt"),
                         ({"prompt": [600]}, "prompt"),
@@ -493,7 +503,7 @@ SHARED = [stream_is_whole_chat, stream_is_whole_completions, stream_is_whole_res
           stop_strings,
           stop_sequence_is_named, logit_bias, logprobs_cover_the_text, effort, raw_prompts, cached_tokens, schema_answers,
           many_grammars, forced_calls, forced_calls_elsewhere, same_prompt,
-          chat_errors, other_openai_errors, anthropic_errors]
+          chat_errors, too_much_text, other_openai_errors, anthropic_errors]
 OWN = [full_queue_and_clients_that_leave, n_partly_accepted]
 
 

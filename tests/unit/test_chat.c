@@ -97,6 +97,24 @@ static void bad_calls_are_refused(void) {
   CHECK(!p);
 }
 
+static void too_much_text_is_not_encoded(void) {
+  static const char messages[] = "[{\"role\":\"user\",\"content\":\"Hello \\u00e9\"},{\"role\":\"assistant\",\"content\":\"Hi\"}]";
+  ij_prompt_options o = ij_prompt_options_default();
+  ij_prompt *p = NULL;
+  ij_err err = {0};
+  CHECK_OK(ij_prompt_render(&p, tok, messages, sizeof messages - 1, NULL, 0, &o, &err), err);
+  for (int i = 0; i < ij_prompt_n_segments(p); i++) {
+    if (ij_prompt_segment(p, i).kind == IJ_SEGMENT_TEXT) o.max_text_bytes += ij_prompt_segment(p, i).n_bytes;
+  }
+  CHECK(o.max_text_bytes >= 10);
+  ij_prompt_close(&p);
+  CHECK_OK(ij_prompt_render(&p, tok, messages, sizeof messages - 1, NULL, 0, &o, &err), err);
+  ij_prompt_close(&p);
+  o.max_text_bytes--;
+  CHECK_INT(ij_prompt_render(&p, tok, messages, sizeof messages - 1, NULL, 0, &o, &err), IJ_E_CONTEXT);
+  CHECK(!p);
+}
+
 static void effort_is_rounded_as_c_does(void) {
   for (int i = 0; i <= 990; i++) {
     char request[100], want[160], number[16];
@@ -409,6 +427,7 @@ int main(void) {
   tok = bytes_tokenizer(NULL);
   RUN(refusals_name_the_field);
   RUN(bad_calls_are_refused);
+  RUN(too_much_text_is_not_encoded);
   RUN(effort_is_rounded_as_c_does);
   RUN(missing_control_tokens_are_named);
   RUN(media_are_placeholders_with_their_source);
