@@ -235,24 +235,40 @@ static int hex_value(char c) {
   return -1;
 }
 
-/* One step of a JSON pointer in a URI fragment, decoded into out. Returns its length or -1. */
-static int decode_step(const char *text, size_t n, char *out, size_t cap) {
+/* One character of a URI fragment at *i, which moves on; -1: not one. NUL is in no name here. */
+static int decode_char(const char *text, size_t n, size_t *i) {
+  if (*i >= n || text[*i] == 0) return -1;
+  if (text[*i] != '%') return (unsigned char)text[(*i)++];
+  if (*i + 2 >= n || hex_value(text[*i + 1]) < 0 || hex_value(text[*i + 2]) < 0) return -1;
+  int c = hex_value(text[*i + 1]) * 16 + hex_value(text[*i + 2]);
+  *i += 3;
+  return c ? c : -1;
+}
+
+/* One step of a JSON pointer in a URI fragment, decoded into out: percent signs first, then tildes. */
+static bool decode_step(const char *text, size_t n, char *out, size_t cap) {
   size_t len = 0;
-  for (size_t i = 0; i < n; i++) {
-    char c = text[i];
-    if (c == '%') {
-      if (i + 2 >= n || hex_value(text[i + 1]) < 0 || hex_value(text[i + 2]) < 0) return -1;
-      c = (char)(hex_value(text[i + 1]) * 16 + hex_value(text[i + 2]));
-      i += 2;
-    } else if (c == '~') {
-      if (i + 1 >= n || (text[i + 1] != '0' && text[i + 1] != '1')) return -1;
-      c = text[++i] == '0' ? '~' : '/';
+  for (size_t i = 0; i < n;) {
+    int c = decode_char(text, n, &i);
+    if (c == '~') {
+      c = decode_char(text, n, &i);
+      c = c == '0' ? '~' : c == '1' ? '/' : -1;
     }
-    if (len + 1 >= cap) return -1;
-    out[len++] = c;
+    if (c < 0 || len + 1 >= cap) return false;
+    out[len++] = (char)c;
   }
   out[len] = 0;
-  return (int)len;
+  return true;
+}
+
+/* Whether a value below `v` is an object with an $id; JSON is not deep. */
+static bool has_ids_below(const ij_json_value *v) {
+  ij_json_iter it = {0};
+  const ij_json_value *child;
+  while (ij__json_next(v, &it, NULL, NULL, &child)) {
+    if (ij__json_type_of(ij__json_member(child, "$id")) == IJ_JSON_STRING || has_ids_below(child)) return true;
+  }
+  return false;
 }
 
 static const ij_json_value *element_at(const ij_json_value *array, const char *index) {
@@ -283,10 +299,14 @@ const ij_json_value *ij__schema_resolve(ij_schema *s, const char *path, const ij
     ij__schema_fail(s, IJ_E_UNSUPPORTED, path, "$ref", "%s: only references inside the schema are followed, written as #/...", shown);
     return NULL;
   }
+  if (s->has_ids) {
+    ij__schema_fail(s, IJ_E_UNSUPPORTED, path, "$ref", "%s: references are not followed where parts of a schema have an $id of their own", shown);
+    return NULL;
+  }
   for (size_t i = 1; at && i < n;) {
     size_t end = i + 1;
     while (end < n && text[end] != '/') end++;
-    if (decode_step(text + i + 1, end - i - 1, step, sizeof step) < 0) at = NULL;
+    if (!decode_step(text + i + 1, end - i - 1, step, sizeof step)) at = NULL;
     else at = ij__json_type_of(at) == IJ_JSON_ARRAY ? element_at(at, step) : ij__json_member(at, step);
     i = end;
   }
@@ -352,6 +372,32 @@ static void apply_ref(flattening *f, uint32_t from) {
   add_applied(f, from, target, n < MAX_PATH ? keep_text(f->s, text) : c.path);
 }
 
+bool ij__schema_applies(const ij_json_value *node) {
+  static const char *const words[] = {"$ref", "allOf", "anyOf", "oneOf"};
+  for (size_t i = 0; i < IJ_COUNT_OF(words); i++) {
+    if (ij__json_member(node, words[i])) return true;
+  }
+  return false;
+}
+
+/* unevaluatedProperties sees the properties of the schemas that its own schema applies, and no others. Those are not told apart later, so
+ * there must be no others. */
+static bool check_unevaluated(flattening *f, uint32_t index) {
+  const ij_conjunct *c = &f->todo.at[index];
+  if (c->did || !ij__json_member(c->node, "unevaluatedProperties") || !ij__schema_applies(c->node)) return true;
+  for (uint32_t k = 0; k < f->todo.n; k++) {
+    const ij_json_value *node = f->todo.at[k].node;
+    uint32_t from = k;
+    while (from != index && f->parents[from] != from) from = f->parents[from];
+    bool lists = ij__json_member(node, "properties") || ij__json_member(node, "additionalProperties") || ij__json_member(node, "anyOf") ||
+                 ij__json_member(node, "oneOf");
+    if (from == index || !lists) continue;
+    return ij__schema_fail(f->s, IJ_E_UNSUPPORTED, c->path, "unevaluatedProperties",
+                           "it is understood here in the outermost of the schemas that describe an object; move it there");
+  }
+  return true;
+}
+
 /* Follows $ref and allOf until only other keywords are left to look at. */
 static bool flatten(ij_schema *s, const ij_conjuncts *in, ij_conjuncts *out) {
   flattening f = {.s = s};
@@ -374,6 +420,7 @@ static bool flatten(ij_schema *s, const ij_conjuncts *in, ij_conjuncts *out) {
     c.did |= IJ_DID_REF | IJ_DID_ALL;
     if (says_more(&c)) ij__conjuncts_add(out, c.node, c.path, c.did);
   }
+  for (uint32_t i = 0; i < f.todo.n && s->status == IJ_OK; i++) check_unevaluated(&f, i);
   out->never = in->never || f.todo.never;
   if (f.todo.failed || out->failed) ij__schema_nomem(s);
   free_list(&f.todo);
@@ -531,25 +578,34 @@ static bool find_types(ij_schema *s, const ij_conjuncts *list, unsigned *types) 
   return true;
 }
 
-bool ij__schema_literal(ij_schema *s, const ij_json_value *v, uint32_t from, uint32_t to) {
-  char text[64];
+static bool number_literal(ij_schema *s, const ij_json_value *v, const char *path, uint32_t from, uint32_t to) {
+  double d = 0;
   int64_t i;
+  ij_buf text = {0};
+  if (ij__json_get_int(v, &i)) {
+    ij__buf_printf(&text, "%lld", (long long)i);
+  } else if (!ij__json_get_double(v, &d) || fabs(d) >= 0x1p63) { /* it may have been an integer of which a double only holds a part */
+    return ij__schema_fail(s, IJ_E_UNSUPPORTED, path, NULL, "a constant number beyond 64 bits");
+  } else if (d == floor(d) && fabs(d) < 1e15) {
+    ij__buf_printf(&text, "%.0f", d);
+  } else {
+    ij__json_put_double(&text, d);
+  }
+  if (text.failed) ij__schema_nomem(s);
+  else ij__nfa_text(s->nfa, from, text.data, text.len, to);
+  ij__buf_free(&text);
+  return s->status == IJ_OK;
+}
+
+bool ij__schema_literal(ij_schema *s, const ij_json_value *v, const char *path, uint32_t from, uint32_t to) {
   double d;
   bool b;
   const char *bytes;
   size_t n;
   if (ij__json_get_string(v, &bytes, &n)) {
     ij__json_quoted(s->j, from, bytes, n, to);
-  } else if (ij__json_get_int(v, &i)) {
-    ij__nfa_text(s->nfa, from, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)i), to);
   } else if (ij__json_get_double(v, &d)) {
-    int len = 0;
-    for (int digits = 1; digits <= 17; digits++) { /* the shortest that is the same number */
-      double back;
-      len = snprintf(text, sizeof text, "%.*g", digits, d);
-      if (sscanf(text, "%lf", &back) == 1 && back == d) break;
-    }
-    ij__nfa_text(s->nfa, from, text, (size_t)len, to);
+    return number_literal(s, v, path, from, to);
   } else if (ij__json_get_bool(v, &b)) {
     ij__nfa_text(s->nfa, from, b ? "true" : "false", b ? 4 : 5, to);
   } else if (ij__json_type_of(v) == IJ_JSON_NULL) {
@@ -570,7 +626,7 @@ bool ij__schema_literal(ij_schema *s, const ij_json_value *v, uint32_t from, uin
         ij__json_quoted(s->j, begin, key, n, quoted);
         ij__nfa_text(s->nfa, quoted, ":", 1, colon);
       }
-      ij__schema_literal(s, child, colon, end);
+      ij__schema_literal(s, child, path, colon, end);
       at = end;
     }
     ij__nfa_text(s->nfa, at, object ? "}" : "]", 1, to);
@@ -608,7 +664,7 @@ static bool fill_list(ij_schema *s, uint32_t index) {
 
 ij_status ij__schema_compile(ij_json_rules *j, const ij_json_value *schema, uint32_t *root, uint32_t *object_root, ij_err *err) {
   static const char only_object[] = "{\"type\":\"object\"}";
-  ij_schema s = {.j = j, .nfa = j->nfa, .root = schema, .err = err};
+  ij_schema s = {.j = j, .nfa = j->nfa, .root = schema, .has_ids = has_ids_below(schema), .err = err};
   ij_json *doc = NULL;
   ij_conjuncts list = {0}, objects = {0};
   memset(s.buckets, 0xFF, sizeof s.buckets);

@@ -29,6 +29,7 @@ typedef struct ij_schema {
   ij_json_rules *j;
   ij_nfa *nfa;
   const ij_json_value *root;
+  bool has_ids;        /* a part of it has an $id of its own, to which its references would refer */
   ij_conjuncts *lists; /* queue; entry i fills its rule */
   uint32_t n_lists, cap_lists;
   uint32_t buckets[1024];
@@ -72,7 +73,9 @@ unsigned ij__schema_type_of(const ij_json_value *v); /* the bit of a value */
 
 /* Fills `r` from the enum or const of a list, if there is one (*did). */
 bool ij__schema_values(ij_schema *s, const ij_conjuncts *list, unsigned types, ij_rule r, bool *did);
-/* A value as literal text. */
-bool ij__schema_literal(ij_schema *s, const ij_json_value *v, uint32_t from, uint32_t to);
+/* A value as literal text; path: where it is in the schema. */
+bool ij__schema_literal(ij_schema *s, const ij_json_value *v, const char *path, uint32_t from, uint32_t to);
+/* Whether a schema has keywords that apply further schemas in place. */
+bool ij__schema_applies(const ij_json_value *node);
 
 #endif

@@ -23,9 +23,16 @@ typedef struct decimal {
 
 typedef struct bound {
   bool set, open; /* open: the bound itself is outside */
+  bool is_whole;
+  int64_t whole;  /* of 64 bits, which a double may not hold */
   double value;
   decimal d;
 } bound;
+
+/* Whether a lies above b. */
+static bool is_above(const bound *a, const bound *b) {
+  return a->is_whole && b->is_whole ? a->whole > b->whole : a->value > b->value;
+}
 
 typedef struct number_plan {
   bound lo, hi;
@@ -71,22 +78,26 @@ static bool from_int(int64_t value, decimal *out) {
 static bool take_bound(ij_schema *s, const ij_conjunct *c, const char *key, bool lower, bool open, number_plan *p) {
   const ij_json_value *v = ij__json_member(c->node, key);
   double value;
-  int64_t whole;
   bool flag;
   if (!v) return true;
   if (ij__json_get_bool(v, &flag)) return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, key,
                                                           "a boolean here is of draft 4; since then it is the bound itself");
   if (!ij__json_get_double(v, &value) || !isfinite(value)) return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, key, "expected a number");
-  bound *b = lower ? &p->lo : &p->hi;
-  bool tighter = !b->set || (lower ? value > b->value : value < b->value) || (value == b->value && open);
-  if (!tighter) return true;
-  if (p->integer && value != floor(value)) {
-    value = lower ? ceil(value) : floor(value);
-    open = false;
+  bound *b = lower ? &p->lo : &p->hi, found = {.set = true, .open = open, .value = value};
+  found.is_whole = ij__json_get_int(v, &found.whole);
+  if (!found.is_whole && fabs(value) >= 0x1p63) { /* a double may hold only a part of it; a narrower bound that is exact will do */
+    if (lower == (value > 0)) return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, key, "a bound beyond 64 bits");
+    found = (bound){.set = true, .is_whole = true, .whole = lower ? INT64_MIN : INT64_MAX, .value = lower ? -0x1p63 : 0x1p63};
+  } else if (p->integer && value != floor(value)) {
+    found.value = lower ? ceil(value) : floor(value);
+    found.open = false;
   }
-  *b = (bound){.set = true, .open = open, .value = value};
-  if (ij__json_get_int(v, &whole)) return from_int(whole, &b->d);
-  if (to_decimal(value, &b->d)) return true;
+  bool looser = b->set && (lower ? is_above(b, &found) : is_above(&found, b));
+  bool same = b->set && !is_above(b, &found) && !is_above(&found, b);
+  if (looser || (same && !found.open)) return true;
+  *b = found;
+  if (found.is_whole) return from_int(found.whole, &b->d);
+  if (to_decimal(found.value, &b->d)) return true;
   return ij__schema_fail(s, IJ_E_UNSUPPORTED, c->path, key, "a bound with more than %d digits before or %d after the point", IJ_MAX_DIGITS,
                          IJ_MAX_FRACTION);
 }

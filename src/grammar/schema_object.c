@@ -15,7 +15,7 @@ typedef struct property {
   const char *name;
   size_t n;
   ij_conjuncts value;
-  bool required;
+  bool required, described; /* some schema says what it may be */
   uint32_t rule;
 } property;
 
@@ -96,6 +96,7 @@ static bool collect_required(ij_schema *s, object_plan *p, const ij_conjunct *c)
 /* What each conjunct says about a property: its own schema for it, or the one for keys it does not list. */
 static bool collect_values(ij_schema *s, object_plan *p, const ij_conjunct *c) {
   const ij_json_value *properties = ij__json_member(c->node, "properties"), *others = ij__json_member(c->node, "additionalProperties");
+  bool closed = ij__json_member(c->node, "unevaluatedProperties") && !ij__schema_applies(c->node); /* as additionalProperties: false */
   const char *base = ij__schema_path(s, c->path, "properties", 10), *path_others = ij__schema_path(s, c->path, "additionalProperties", 20);
   if (others && ij__json_type_of(others) != IJ_JSON_OBJECT && ij__json_type_of(others) != IJ_JSON_BOOL) {
     return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, "additionalProperties", "expected a schema");
@@ -104,23 +105,26 @@ static bool collect_values(ij_schema *s, object_plan *p, const ij_conjunct *c) {
     property *o = &p->at[i];
     if (!ij__schema_work(s, ij__json_size(properties) / 8)) return false;
     const ij_json_value *v = strlen(o->name) == o->n ? ij__json_member(properties, o->name) : NULL;
+    o->described |= v || others;
     if (v) ij__conjuncts_add(&o->value, v, ij__schema_path(s, base, o->name, o->n), 0);
     else if (others) ij__conjuncts_add(&o->value, others, path_others, 0);
+    else if (closed) o->value.never = true;
   }
   return s->status == IJ_OK;
 }
 
 /* Keys that are not listed: only when asked for, or when nothing at all is listed. */
 static void plan_extras(ij_schema *s, object_plan *p, const ij_conjuncts *list) {
-  bool forbidden = false, asked = false, flag;
+  bool forbidden = false, closed = false, asked = false, flag;
   for (uint32_t i = 0; i < list->n; i++) {
     const ij_json_value *node = list->at[i].node, *others = ij__json_member(node, "additionalProperties");
-    if (ij__json_member(node, "unevaluatedProperties")) forbidden = true;
+    if (ij__json_member(node, "unevaluatedProperties")) forbidden = closed = true;
     if (!others) continue;
     if (ij__json_get_bool(others, &flag) && !flag) forbidden = true;
     else asked = true;
     ij__conjuncts_add(&p->extra_value, others, ij__schema_path(s, list->at[i].path, "additionalProperties", 20), 0);
   }
+  for (uint32_t i = 0; closed && i < p->n; i++) p->at[i].value.never |= !p->at[i].described;
   p->extras = !forbidden && (asked || p->n == 0);
 }
 
@@ -152,8 +156,8 @@ static uint32_t read_char(const char *bytes, size_t n, size_t *len) {
   return x;
 }
 
-/* The names first .. last - 1 agree on their first `at` bytes, which have been read in `state`. Depth is bounded by the names' length, so
- * the stack of work is explicit. */
+/* The names first .. last - 1 agree on their first `at` bytes, which have been read in `state`. Recursion is only for all branches but the
+ * last: each level of it is another byte of a name that branches off, so their number is at most the root of the schema's size. */
 static void differ_from(key_tree *t, const name_view *names, uint32_t first, uint32_t last, size_t at, uint32_t state) {
   ij_nfa *a = t->s->nfa;
   while (!a->too_large && !a->no_memory) {

@@ -71,7 +71,7 @@ static bool value_allowed(ij_schema *s, const ij_conjuncts *list, const ij_json_
 static bool check_beside_values(ij_schema *s, const ij_conjuncts *list) {
   static const char *const words[] = {"pattern", "format", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
                                       "exclusiveMaximum",
-                                      "multipleOf", "properties", "required", "additionalProperties", "items", "prefixItems", "minItems",
+                                      "multipleOf", "properties", "required", "additionalProperties", "unevaluatedProperties", "items", "prefixItems", "minItems",
                                           "maxItems"};
   for (uint32_t i = 0; i < list->n; i++) {
     for (size_t k = 0; k < IJ_COUNT_OF(words); k++) {
@@ -92,14 +92,14 @@ bool ij__schema_values(ij_schema *s, const ij_conjuncts *list, unsigned types, i
     *did = true;
     if (!check_beside_values(s, list)) return false;
     if (constant) {
-      if (value_allowed(s, list, constant, NULL, types)) ij__schema_literal(s, constant, r.start, r.end);
+      if (value_allowed(s, list, constant, NULL, types)) ij__schema_literal(s, constant, list->at[i].path, r.start, r.end);
       continue;
     }
     if (ij__json_type_of(values) != IJ_JSON_ARRAY) {
       return ij__schema_fail(s, IJ_E_ARGUMENT, list->at[i].path, "enum", "expected a list of values");
     }
     while (ij__json_next(values, &it, NULL, NULL, &v) && s->status == IJ_OK && !s->nfa->too_large) {
-      if (value_allowed(s, list, v, values, types)) ij__schema_literal(s, v, r.start, r.end);
+      if (value_allowed(s, list, v, values, types)) ij__schema_literal(s, v, list->at[i].path, r.start, r.end);
     }
   }
   return s->status == IJ_OK;

@@ -123,6 +123,11 @@ static void test_combinations(void) {
          "{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"y\"},\"v\":{\"type\":\"string\"}},\"required\":[\"k\",\"v\"]}]}",
          "+{\"k\":\"x\",\"v\":1}", "+{\"k\":\"y\",\"v\":\"1\"}", "-{\"k\":\"y\",\"v\":1}", "-{\"k\":\"z\",\"v\":1}");
   SCHEMA("{\"anyOf\":[{\"type\":\"string\",\"maxLength\":1},{\"type\":\"object\",\"properties\":{\"a\":{}},\"required\":[\"a\"]}],\"description\":\"d\"}", "+\"x\"", "+{\"a\":1}", "-\"xy\"", "-{}");
+  SCHEMA("{\"allOf\":[{\"properties\":{\"a\":{}},\"unevaluatedProperties\":false},{\"properties\":{\"b\":{}}}]}", "+{\"a\":1}", "+{}", "-{\"b\":1}");
+  SCHEMA("{\"$ref\":\"#/$defs/~01%7E1\",\"$defs\":{\"~1/\":{\"type\":\"null\"}}}", "+null", "-1");
+  SCHEMA("{\"$ref\":\"#/$defs/q\",\"properties\":{\"b\":{}},\"anyOf\":[{\"properties\":{\"c\":{}}},{\"required\":[\"b\"]}],\"unevaluatedProperties\":false,"
+         "\"$defs\":{\"q\":{\"properties\":{\"a\":{}}}}}",
+         "+{\"b\":1,\"a\":1}", "+{\"b\":1,\"c\":1}", "-{\"d\":1}");
   SCHEMA("{\"type\":[\"string\",\"integer\"],\"anyOf\":[{\"maxLength\":1},{\"type\":\"integer\"}]}", "+\"x\"", "+5", "-\"xy\"");
 }
 
@@ -134,6 +139,9 @@ static void test_texts_and_numbers(void) {
   SCHEMA("{\"type\":\"string\",\"format\":\"uuid\"}", "+\"123e4567-e89b-12d3-a456-426614174000\"", "-\"123e4567\"");
   SCHEMA("{\"type\":\"integer\",\"minimum\":-3,\"maximum\":120}", "+-3", "+0", "+120", "+99", "--4", "-121", "-1000", "-007", "--0");
   SCHEMA("{\"type\":\"integer\",\"minimum\":9007199254740993,\"maximum\":9007199254740993}", "+9007199254740993", "-9007199254740992");
+  SCHEMA("{\"type\":\"integer\",\"maximum\":18446744073709551615}", "+9223372036854775807", "-18446744073709551615", "-18446744073709552000");
+  SCHEMA("{\"type\":\"integer\",\"allOf\":[{\"maximum\":9007199254740993},{\"maximum\":9007199254740992}]}", "+9007199254740992", "-9007199254740993");
+  SCHEMA("{\"oneOf\":[{\"const\":-2.5e-7},{\"const\":1e18}]}", "+-2.5e-07", "+1e+18");
   SCHEMA("{\"type\":\"number\",\"exclusiveMinimum\":0,\"maximum\":1.5}", "+0.01", "+1", "+1.5", "+1.500", "-0", "-0.0", "-1.51", "-2", "--1");
   SCHEMA("{\"type\":\"integer\",\"multipleOf\":6}", "+0", "+12", "+-18", "-3", "-13");
   SCHEMA("{\"type\":\"number\",\"multipleOf\":0.01}", "+1.25", "+3", "-1.255");
@@ -209,7 +217,15 @@ static void test_refusals(void) {
   check_refusal("{\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"(a\"}}}", IJ_E_ARGUMENT, "#/properties/a/pattern", "not closed");
   check_refusal("{\"type\":\"string\",\"format\":\"regex\"}", IJ_E_UNSUPPORTED, "#/format", "cannot be enforced");
   check_refusal("{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", IJ_E_ARGUMENT, "#", "no value can satisfy");
-  check_refusal("{\"type\":\"number\",\"maximum\":1e300}", IJ_E_UNSUPPORTED, "#/maximum", "digits");
+  check_refusal("{\"type\":\"number\",\"minimum\":1e300}", IJ_E_UNSUPPORTED, "#/minimum", "64 bits");
+  check_refusal("{\"type\":\"number\",\"maximum\":1e-30}", IJ_E_UNSUPPORTED, "#/maximum", "digits");
+  check_refusal("{\"enum\":[1,{\"a\":[12345678901234567890]}]}", IJ_E_UNSUPPORTED, "#", "64 bits");
+  check_refusal("{\"$ref\":\"#/$defs/a%00b\",\"$defs\":{\"a\":{}}}", IJ_E_ARGUMENT, "#/$ref", "no schema at this place");
+  check_refusal("{\"properties\":{\"p\":{\"$id\":\"http://y/\",\"$ref\":\"#/$defs/q\",\"$defs\":{\"q\":{}}}},\"$defs\":{\"q\":{}}}", IJ_E_UNSUPPORTED,
+                "#/properties/p/$ref", "$id");
+  check_refusal("{\"allOf\":[{\"$ref\":\"#/$defs/q\",\"unevaluatedProperties\":false},{\"properties\":{\"b\":{}}}],\"$defs\":{\"q\":{\"properties\":{\"a\":{}}}}}",
+                IJ_E_UNSUPPORTED, "#/allOf/0/unevaluatedProperties", "outermost");
+  check_refusal("{\"properties\":{\"a\":{}},\"required\":[\"b\"],\"unevaluatedProperties\":false}", IJ_E_ARGUMENT, "#", "no value can satisfy");
   check_refusal("{\"type\":\"string\",\"maxLength\":2000000}", IJ_E_UNSUPPORTED, "#", "too large");
 }
 
