@@ -300,7 +300,8 @@ const ij_json_value *ij__schema_resolve(ij_schema *s, const char *path, const ij
     return NULL;
   }
   if (s->has_ids) {
-    ij__schema_fail(s, IJ_E_UNSUPPORTED, path, "$ref", "%s: references are not followed where parts of a schema have an $id of their own", shown);
+    ij__schema_fail(s, IJ_E_UNSUPPORTED, path, "$ref",
+                    "%s: references are not followed where parts of a schema have an $id of their own", shown);
     return NULL;
   }
   for (size_t i = 1; at && i < n;) {

@@ -70,9 +70,8 @@ static bool value_allowed(ij_schema *s, const ij_conjuncts *list, const ij_json_
 /* Keywords beside an enum would have to be checked against each value; a schema that needs this can list fewer values. */
 static bool check_beside_values(ij_schema *s, const ij_conjuncts *list) {
   static const char *const words[] = {"pattern", "format", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
-                                      "exclusiveMaximum",
-                                      "multipleOf", "properties", "required", "additionalProperties", "unevaluatedProperties", "items", "prefixItems", "minItems",
-                                          "maxItems"};
+                                      "exclusiveMaximum", "multipleOf", "properties", "required", "additionalProperties",
+                                      "unevaluatedProperties", "items", "prefixItems", "minItems", "maxItems"};
   for (uint32_t i = 0; i < list->n; i++) {
     for (size_t k = 0; k < IJ_COUNT_OF(words); k++) {
       if (ij__json_member(list->at[i].node, words[k])) {
