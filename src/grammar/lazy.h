@@ -11,7 +11,9 @@
 #include "grammar/token_trie.h"
 #include "inkjet_chat.h"
 
-#define IJ_MAX_GROUPS 512 /* readings of one text at a time; more ambiguous grammars lose the later ones, never all */
+/* Readings of one text at a time, those that only lead to others counted; more ambiguous grammars lose the later ones, never all. Well above
+ * what the alternatives of one place (IJ_MAX_ALTERNATIVES) can make of a text that they share. */
+#define IJ_MAX_GROUPS 4096
 
 /* The tokens that a local allows whatever lies below it on the stack, and the nodes at which a token leaves the local's frame. */
 typedef struct ij_base {

@@ -14,6 +14,7 @@
 #define IJ_NFA_MAX_STATES 400000u
 #define IJ_NFA_MAX_EDGES 1600000u
 #define IJ_NFA_MAX_VIRTUAL 0x40000000u
+#define IJ_MAX_ALTERNATIVES 512 /* rules that may begin at one place; more are refused, so that none is lost */
 #define IJ_MAX_DEPTH 400 /* frames on the stack of a running grammar; a level of JSON nesting takes one or two */
 
 typedef enum ij_edge_kind { IJ_EDGE_DEAD, IJ_EDGE_EMPTY, IJ_EDGE_BYTES, IJ_EDGE_CLASS, IJ_EDGE_CALL } ij_edge_kind;

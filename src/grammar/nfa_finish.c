@@ -221,7 +221,8 @@ typedef struct left_walk {
   uint32_t *n_out, *level;  /* [n_rules] left calls not yet resolved; the longest chain of them */
   uint32_t *first, *next, *from; /* left calls by callee */
   uint32_t n_calls, cap_calls;
-  bool deep;
+  uint32_t *width;          /* [n_rules] rules that may begin where this one does, itself included */
+  bool deep, wide;
 } left_walk;
 
 static bool add_left_call(left_walk *w, uint32_t rule, uint32_t callee) {
@@ -275,6 +276,9 @@ static bool resolve_left_calls(left_walk *w) {
       uint32_t *level = &w->level[w->from[i]];
       *level = IJ_MAX(*level, w->level[r] + 1);
       w->deep |= *level > MAX_LEFT_CALLS;
+      uint32_t *width = &w->width[w->from[i]];
+      *width = IJ_MIN(*width + w->width[r], IJ_MAX_ALTERNATIVES + 1u);
+      w->wide |= *width > IJ_MAX_ALTERNATIVES;
       if (--w->n_out[w->from[i]] == 0) w->stack[n++] = w->from[i];
     }
   }
@@ -287,8 +291,10 @@ static ij_status check_left_recursion(ij_nfa *a, const char *where, ij_err *err)
   w.mark = ij__alloc_zero(a->n_states, sizeof *w.mark);
   w.n_out = ij__alloc_zero(a->n_rules, sizeof *w.n_out);
   w.level = ij__alloc_zero(a->n_rules, sizeof *w.level);
+  w.width = ij__alloc_array(a->n_rules, sizeof *w.width);
   w.first = ij__alloc_array(a->n_rules, sizeof *w.first);
-  bool ok = w.stack && w.mark && w.n_out && w.level && w.first;
+  bool ok = w.stack && w.mark && w.n_out && w.level && w.width && w.first;
+  for (uint32_t r = 0; ok && r < a->n_rules; r++) w.width[r] = 1;
   if (ok) memset(w.first, 0xFF, a->n_rules * sizeof *w.first);
   for (uint32_t r = 0; ok && r < a->n_rules; r++) ok = find_left_calls(&w, r);
   bool good = ok && resolve_left_calls(&w);
@@ -296,11 +302,13 @@ static ij_status check_left_recursion(ij_nfa *a, const char *where, ij_err *err)
   ij__free(w.mark);
   ij__free(w.n_out);
   ij__free(w.level);
+  ij__free(w.width);
   ij__free(w.first);
   ij__free(w.next);
   ij__free(w.from);
   if (!ok) return ij__fail_nomem(err, "a grammar", (size_t)a->n_states * 8);
   if (!good) return ij__fail(err, IJ_E_ARGUMENT, where, "a definition refers to itself without an object or array in between");
+  if (w.wide) return ij__fail(err, IJ_E_UNSUPPORTED, where, "more than %d alternatives at one place", IJ_MAX_ALTERNATIVES);
   if (w.deep) return ij__fail(err, IJ_E_UNSUPPORTED, where, "more than %d definitions that only refer to the next", MAX_LEFT_CALLS);
   return IJ_OK;
 }

@@ -249,6 +249,21 @@ static void test_long_enumerations(void) {
   ij__buf_free(&two);
 }
 
+/* No alternative is lost, however many begin alike; too many are refused. */
+static void test_many_alternatives(void) {
+  ij_buf schema = {0};
+  for (int n = 500; n <= 520; n += 20) {
+    schema.len = 0;
+    for (int i = 0; i < n; i++) {
+      ij__buf_printf(&schema, "%s{\"properties\":{\"k%d\":{\"type\":\"null\"}},\"required\":[\"k%d\"]}", i ? "," : "{\"anyOf\":[", i, i);
+    }
+    ij__buf_puts(&schema, "]}");
+    if (n > 512) check_refusal(schema.data, IJ_E_UNSUPPORTED, "#", "alternatives");
+    else check_texts(json_grammar(schema.data), "many alternatives", (const char *const[]){"+{\"k0\":null}", "+{\n\"k250\": null }", "+{\"k499\":null}", "-{\"k500\":null}", NULL});
+  }
+  ij__buf_free(&schema);
+}
+
 /* ------------------------------------------------------------------------------------------------------------- walking */
 
 static const char *const walk_schemas[] = {
@@ -593,6 +608,7 @@ int main(void) {
   RUN(test_nul_in_expressions);
   RUN(test_refusals);
   RUN(test_long_enumerations);
+  RUN(test_many_alternatives);
   RUN(test_walks);
   RUN(test_masks_are_exact);
   RUN(test_depth_is_bounded);
