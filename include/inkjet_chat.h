@@ -124,6 +124,8 @@ IJ_API ij_status ij_grammar_json(ij_grammar **out, const ij_tokenizer *tokenizer
 /* pattern: a regular expression over Unicode text, anchored at both ends (docs/grammar.md has the syntax). */
 IJ_API ij_status ij_grammar_regex(ij_grammar **out, const ij_tokenizer *tokenizer, const char *pattern, size_t n_bytes, ij_err *err);
 IJ_API void ij_grammar_close(ij_grammar **grammar);
+/* Memory of the compiled rules, nearly: a few bytes of text can stand for megabytes ("maxLength": 100000). */
+IJ_API size_t ij_grammar_bytes(const ij_grammar *grammar);
 
 typedef enum ij_tool_choice { IJ_TOOLS_AUTO, IJ_TOOLS_NONE, IJ_TOOLS_REQUIRED } ij_tool_choice;
 

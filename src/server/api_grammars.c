@@ -1,7 +1,7 @@
 /* api_grammars.c: see api_grammars.h.
  *
  * A short list under a lock, searched from end to end. The one unused for longest makes room; those in use beyond the bound are kept until
- * they are put back. Compiling happens outside the lock: two requests may do it at once for one text, and the second result is dropped.
+ * they are put back, and when they take too much memory nothing more is compiled. Compiling happens outside the lock: two requests may do it at once for one text, and the second result is dropped.
  */
 #include "server/api_grammars.h"
 
@@ -13,6 +13,8 @@
 #include "core/status.h"
 
 #define MAX_KEPT 32
+#define MAX_KEPT_BYTES ((size_t)64 << 20) /* beyond it those that nobody uses go too */
+#define MAX_BYTES ((size_t)512 << 20)     /* of all, those in use too */
 
 typedef struct kept_grammar {
   struct kept_grammar *next;
@@ -20,7 +22,7 @@ typedef struct kept_grammar {
   ij_grammar_kind kind;
   uint64_t hash;
   char *text;
-  size_t n;
+  size_t n, bytes;             /* of text; of the grammar */
   int users;
   uint64_t used;               /* when, by the count of requests */
 } kept_grammar;
@@ -29,6 +31,7 @@ struct ij_grammars {
   pthread_mutex_t lock;
   kept_grammar *list;
   int n;
+  size_t bytes;
   uint64_t now;
 };
 
@@ -65,10 +68,10 @@ static kept_grammar *find(ij_grammars *g, const kept_grammar *like) {
   return NULL;
 }
 
-/* Takes the one unused for longest out of the list, when the list is too long; NULL: none. */
+/* Takes the one unused for longest out of the list, when the list is too long or too large; NULL: none. */
 static kept_grammar *take_oldest(ij_grammars *g) {
   kept_grammar **oldest = NULL;
-  if (g->n <= MAX_KEPT) return NULL;
+  if (g->n <= MAX_KEPT && g->bytes <= MAX_KEPT_BYTES) return NULL;
   for (kept_grammar **at = &g->list; *at; at = &(*at)->next) {
     if ((*at)->users == 0 && (!oldest || (*at)->used < (*oldest)->used)) oldest = at;
   }
@@ -76,12 +79,26 @@ static kept_grammar *take_oldest(ij_grammars *g) {
   kept_grammar *k = *oldest;
   *oldest = k->next;
   g->n--;
+  g->bytes -= k->bytes;
   return k;
 }
 
+/* The lock is held, and is given back. */
+static void make_room(ij_grammars *g) {
+  kept_grammar *gone = NULL;
+  for (kept_grammar *k; (k = take_oldest(g)); gone = k) k->next = gone;
+  pthread_mutex_unlock(&g->lock);
+  for (kept_grammar *k = gone, *next; k; k = next) {
+    next = k->next;
+    free_kept(k);
+  }
+}
+
 static ij_status compile(kept_grammar *k, const ij_tokenizer *tokenizer, ij_err *err) {
-  if (k->kind == IJ_GRAMMAR_REGEX) return ij_grammar_regex(&k->grammar, tokenizer, k->text, k->n, err);
-  return ij_grammar_json(&k->grammar, tokenizer, k->n ? k->text : NULL, k->n, err);
+  ij_status status = k->kind == IJ_GRAMMAR_REGEX ? ij_grammar_regex(&k->grammar, tokenizer, k->text, k->n, err)
+                                                 : ij_grammar_json(&k->grammar, tokenizer, k->n ? k->text : NULL, k->n, err);
+  if (status == IJ_OK) k->bytes = ij_grammar_bytes(k->grammar);
+  return status;
 }
 
 /* Puts a compiled grammar into the list, or drops it for the same one that came in between. */
@@ -93,13 +110,12 @@ static const ij_grammar *add(ij_grammars *g, kept_grammar *fresh) {
     k->next = g->list;
     g->list = k;
     g->n++;
+    g->bytes += k->bytes;
   }
   k->users++;
   k->used = ++g->now;
-  kept_grammar *oldest = take_oldest(g);
-  pthread_mutex_unlock(&g->lock);
+  make_room(g);
   if (extra) free_kept(extra);
-  if (oldest) free_kept(oldest);
   return k->grammar;
 }
 
@@ -121,8 +137,15 @@ ij_status ij__grammars_get(ij_grammars *g, const ij_tokenizer *tokenizer, ij_gra
     k->used = ++g->now;
     *out = k->grammar;
   }
+  bool full = g->bytes > MAX_BYTES;
   pthread_mutex_unlock(&g->lock);
-  ij_status status = k ? IJ_OK : compile(fresh, tokenizer, err);
+  ij_status status = IJ_OK;
+  if (!k && full) {
+    status = ij__fail(err, IJ_E_NOMEM, "a grammar", "the schemas of all requests together take more than %zu MB: try later, or with smaller bounds",
+                      MAX_BYTES >> 20);
+  } else if (!k) {
+    status = compile(fresh, tokenizer, err);
+  }
   if (k || status != IJ_OK) free_kept(fresh);
   else *out = add(g, fresh);
   return status;
@@ -137,8 +160,6 @@ void ij__grammars_put(ij_grammars *g, const ij_grammar **grammar) {
       break;
     }
   }
-  kept_grammar *oldest = take_oldest(g);
-  pthread_mutex_unlock(&g->lock);
-  if (oldest) free_kept(oldest);
+  make_room(g);
   *grammar = NULL;
 }

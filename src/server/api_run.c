@@ -342,10 +342,22 @@ static void open_reply(api_run *run) {
   unref(run);
 }
 
+/* The worker refuses what does not fit; this is before grammars are compiled for it. */
+static bool check_context(const api_run *run, api_error *e) {
+  const api_request *r = &run->r;
+  int64_t n_ctx = run->server->n_ctx;
+  for (int i = 0; i < r->n_prompts; i++) {
+    if (r->prompts[i].n <= n_ctx) continue;
+    return ij__api_fail(e, 400, "context_length_exceeded", r->raw ? "prompt" : r->messages_param,
+                        "its %lld tokens do not fit into the context of %lld", (long long)r->prompts[i].n, (long long)n_ctx);
+  }
+  return true;
+}
+
 bool ij__api_start(api_run *run, api_error *e) {
   api_request *r = &run->r;
   if (!r->has_seed) r->seed = (int64_t)(ij__rng_bits(run->entropy, 0) >> 16);
-  if (!make_choices(run, e) || !ij__guide_compile(run, e)) return false;
+  if (!check_context(run, e) || !make_choices(run, e) || !ij__guide_compile(run, e)) return false;
   if (r->stream) run->dialect->begin(run);
   for (int i = 0; i < run->n_choices && r->max_tokens != 0; i++) {
     if (!submit(run, &run->choices[i], e)) return false;

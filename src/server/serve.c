@@ -76,7 +76,8 @@ ij_status ij__serve(ij_model *model, const ij_serve_options *options, const vola
   if (!server.grammars) return ij__fail_nomem(err, "the server", 0);
   ij_status status = ij__worker_open(&server.worker, model, &options->worker, err);
   if (status == IJ_OK) {
-    server.max_prompt_bytes = max_prompt_bytes(server.tokenizer, ij__worker_n_ctx(server.worker));
+    server.n_ctx = ij__worker_n_ctx(server.worker);
+    server.max_prompt_bytes = max_prompt_bytes(server.tokenizer, server.n_ctx);
     status = run(&server, options, stop, ready, user, err);
   }
   ij__worker_close(&server.worker);

@@ -13,6 +13,7 @@ typedef struct ij_server {
   struct ij_grammars *grammars; /* compiled ones (api_grammars.h) */
   const char *model_name;      /* what /v1/models lists; requests may name any model, replies carry this one */
   int64_t created;             /* seconds since 1970 */
+  int64_t n_ctx;               /* positions of a session */
   size_t max_prompt_bytes;     /* more text than this fits into no context, and is not even read; 0: unknown */
   bool verbose;
 } ij_server;

@@ -4,6 +4,7 @@
 """
 import json
 import os
+import re
 import socket
 import sys
 import time
@@ -250,6 +251,28 @@ def many_grammars(s):
     for i in [*range(40), 0, 39, 20, *range(40)]:
         (answer,), _ = chat(s, regex=f"x{i}y", max_tokens=30, reasoning_effort="none")
         equal((answer["content"], answer["finish"]), (f"x{i}y", "stop"), "the answer to an expression")
+
+
+def large_grammars(s):
+    """A few bytes of schema can stand for megabytes: what is kept of them, and what is in use, has a bound."""
+    def heap():
+        return int(re.search(r"^inkjet_heap_bytes (\d+)", s.send("/metrics", None, method="GET")[2].decode(), re.M).group(1))
+
+    def text(n):
+        return {"type": "string", "maxLength": n}
+    before = heap()
+    for i in range(16):
+        form = {"type": "json_schema", "json_schema": {"name": "x", "schema": text(100000 + i)}}
+        s.ask(CHAT, {"messages": USER, "max_tokens": 1, "response_format": form})
+    check(heap() - before < 100e6, f"{heap() - before} bytes are kept")
+    if not SLOW:
+        large = [tool(f"t{i}", {"type": "object", "properties": {"a": text(370000 + i)}}) for i in range(24)]
+        openai_error(s, CHAT, {"messages": USER, "tools": large, "max_tokens": 1}, None, 503, "out_of_memory")
+        for _ in range(100):  # the reply goes out before they are put back
+            if heap() - before < 100e6:
+                break
+            time.sleep(0.1)
+        check(heap() - before < 100e6, f"{heap() - before} bytes are kept after a refusal")
 
 
 def forced_calls(s):
@@ -502,7 +525,7 @@ def n_partly_accepted(program, model):
 SHARED = [stream_is_whole_chat, stream_is_whole_completions, stream_is_whole_responses, stream_is_whole_messages, several_answers, seeds,
           stop_strings,
           stop_sequence_is_named, logit_bias, logprobs_cover_the_text, effort, raw_prompts, cached_tokens, schema_answers,
-          many_grammars, forced_calls, forced_calls_elsewhere, same_prompt,
+          many_grammars, large_grammars, forced_calls, forced_calls_elsewhere, same_prompt,
           chat_errors, too_much_text, other_openai_errors, anthropic_errors]
 OWN = [full_queue_and_clients_that_leave, n_partly_accepted]
 
