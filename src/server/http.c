@@ -71,12 +71,18 @@ static int count_address(const http_server *s, const http_conn *like) {
   return n;
 }
 
+/* A request that has arrived and is not read yet, because accepting comes first, is not idleness. */
+static bool is_idle(const http_conn *c) {
+  int unread = 0;
+  return c->state == CONN_READING && !(ioctl(c->fd, FIONREAD, &unread) == 0 && unread > 0);
+}
+
 /* Room for `fresh`: the connection that has waited longest for a request goes; if all are at work, the new one does. */
 static void make_room(http_server *s, http_conn *fresh) {
   bool crowded = s->options.max_per_address > 0 && count_address(s, fresh) > s->options.max_per_address;
   if (!crowded && s->n_conns <= s->options.max_connections) return;
   http_conn *victim = s->conns_last;
-  while (victim != fresh && (victim->state != CONN_READING || (crowded && !same_address(victim, fresh)))) victim = victim->prev;
+  while (victim != fresh && (!is_idle(victim) || (crowded && !same_address(victim, fresh)))) victim = victim->prev;
   if (victim == fresh) {
     ij__http_raw_error(fresh->fd, 503, "too_many_connections", "all connections of this server are in use");
     fresh->linger = true;
