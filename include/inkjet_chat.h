@@ -6,8 +6,8 @@
  *     if (ij_prompt_render(&prompt, tokenizer, messages, strlen(messages), NULL, 0, NULL, &err) != IJ_OK) goto done;
  *     if (ij_session_eval(session, ij_prompt_ids(prompt), ij_prompt_n_ids(prompt), &err) != IJ_OK) goto done;
  *     if (ij_parser_open(&parser, tokenizer, ij_prompt_state(prompt), on_event, user, &err) != IJ_OK) goto done;
- *     while (!ij_parser_done(parser)) { sample; ij_parser_push(parser, id); evaluate }
- *     ij_parser_finish(parser, IJ_TURN_END);
+ *     while (!ij_parser_done(parser)) { sample; ij_parser_push(parser, id, &err); evaluate }
+ *     ij_parser_finish(parser, IJ_TURN_END, &err);
  *
  * Conventions are those of inkjet.h. Nothing here needs a model: a tokenizer is enough. Text of users never becomes a control token.
  */

@@ -136,8 +136,8 @@ static ij_status determinize(determinizer *z, const char *where, ij_err *err) {
     for (uint32_t c = 0; c < z->d->n_classes && !z->no_memory; c++) {
       step_set(z, i, c);
       if (z->table.n <= MAX_STATES && z->work <= MAX_WORK && (uint64_t)z->table.n * z->d->n_classes <= MAX_TABLE) continue;
-      return ij__fail(err, IJ_E_UNSUPPORTED, where, "the expression is too complex: its automaton has more than %d states or takes too long to make",
-                      MAX_STATES);
+      return ij__fail(err, IJ_E_UNSUPPORTED, where,
+                      "the expression is too complex: its automaton has more than %d states or takes too long to make", MAX_STATES);
     }
   }
   return z->no_memory ? ij__fail_nomem(err, "a regular expression", z->table.n * 64u) : IJ_OK;

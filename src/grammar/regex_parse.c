@@ -1,7 +1,7 @@
 /* regex_parse.c: the text of a regular expression to a program of steps.
  *
- * The dialect is the part on which ECMAScript and Python agree; where they differ it is refused rather than guessed. The expression is
- * parsed to a tree first, because a repeated part is written out as many times as it may occur.
+ * The syntax is what ECMAScript and Python share, the rest is refused rather than guessed; what \d \w \s . and $ mean is as in ECMAScript,
+ * which JSON Schema refers to. The expression is parsed to a tree first, because a repeated part is written out as many times as it may occur.
  */
 #include <stdio.h>
 #include <string.h>
