@@ -161,6 +161,7 @@ ij_status ij__regex_compile(ij_chardfa *out, const char *pattern, size_t n, bool
   } else {
     status = determinize(&z, where, err);
   }
+  out->work = z.work;
   if (status == IJ_OK && !ij__chardfa_trim(out)) status = ij__fail_nomem(err, "a regular expression", out->n_states * 8u);
   ij__free(z.mark);
   ij__free(z.list);

@@ -14,6 +14,7 @@ typedef struct ij_chardfa {
   uint32_t *next;      /* [n_states][n_classes], IJ_NONE: no way to accept from there */
   uint8_t *accept;     /* [n_states]; the start is 0 */
   uint32_t n_states, cap_states;
+  uint64_t work;       /* steps that making it took */
 } ij_chardfa;
 
 #define IJ_CHARDFA_MAX_STATES 30000u

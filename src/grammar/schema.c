@@ -33,7 +33,7 @@ bool ij__schema_work(ij_schema *s, uint64_t n) {
   s->work += n;
   if (s->work <= MAX_WORK) return true;
   return ij__schema_fail(s, IJ_E_UNSUPPORTED, "#", NULL,
-                         "the schema takes too long to read: too many values or keywords to compare with each other");
+                         "the schema takes too long to read: too many values or keywords to compare, or expressions");
 }
 
 static const char *keep_text(ij_schema *s, const char *text) {

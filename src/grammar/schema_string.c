@@ -46,6 +46,10 @@ static bool add_expression(ij_schema *s, const ij_conjunct *c, const char *key, 
   if (s->status != IJ_OK) return false;
   s->status = ij__regex_compile(&d, pattern, n, search, where, s->err);
   if (s->status != IJ_OK) return false;
+  if (!ij__schema_work(s, 50 + d.work / 4)) { /* an expression alone has its own bound; this is for many */
+    ij__chardfa_free(&d);
+    return false;
+  }
   if (!p->has_dfa) {
     p->d = d;
     p->has_dfa = true;
@@ -95,6 +99,7 @@ static bool plan_text(ij_schema *s, const ij_conjuncts *list, text_plan *p) {
   }
   if (s->status != IJ_OK) return false;
   if (p->has_dfa && (p->min > 0 || p->max != IJ_NONE)) s->status = ij__chardfa_bound(&p->d, p->min, p->max, list->at[0].path, s->err);
+  if (s->status == IJ_OK && p->has_dfa) ij__schema_work(s, (uint64_t)p->d.n_states * p->d.n_classes / 4);
   return s->status == IJ_OK;
 }
 

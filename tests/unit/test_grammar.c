@@ -249,6 +249,17 @@ static void test_long_enumerations(void) {
   ij__buf_free(&two);
 }
 
+/* One expression may be dear, hundreds of them may not. */
+static void test_many_expressions(void) {
+  ij_buf schema = {0};
+  for (int i = 0; i < 200; i++) {
+    ij__buf_printf(&schema, "%s{\"pattern\":\"(a|b)*a(a|b){11}%d\",\"maxLength\":5}", i ? "," : "{\"anyOf\":[", i);
+  }
+  ij__buf_puts(&schema, "]}");
+  check_refusal(schema.data, IJ_E_UNSUPPORTED, "#", "expressions");
+  ij__buf_free(&schema);
+}
+
 /* No alternative is lost, however many begin alike; too many are refused. */
 static void test_many_alternatives(void) {
   ij_buf schema = {0};
@@ -608,6 +619,7 @@ int main(void) {
   RUN(test_nul_in_expressions);
   RUN(test_refusals);
   RUN(test_long_enumerations);
+  RUN(test_many_expressions);
   RUN(test_many_alternatives);
   RUN(test_walks);
   RUN(test_masks_are_exact);
