@@ -39,6 +39,7 @@ bool ij__api_error_from(api_error *e, const ij_err *err, const char *param) {
       return ij__api_fail(e, 400, "", param, "%s%s%s", err->where, err->where[0] ? ": " : "", err->message);
     case IJ_E_CONTEXT: return ij__api_fail(e, 400, "context_length_exceeded", param, "%s", err->message);
     case IJ_E_BUSY: return ij__api_fail(e, 429, "rate_limit_exceeded", "", "the queue is full: %s", err->message);
+    case IJ_E_CANCELLED: return ij__api_fail(e, 503, "shutting_down", "", "%s", err->message);
     case IJ_E_NOMEM: return ij__api_fail(e, 503, "out_of_memory", "", "%s", err->message);
     default: return ij__api_fail(e, 500, "internal_error", "", "%s: %s", ij_status_name(err->code), err->message);
   }

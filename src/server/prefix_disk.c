@@ -143,12 +143,25 @@ static int by_used(const void *a, const void *b) {
   return (x->used > y->used) - (x->used < y->used);
 }
 
+/* Only a regular file: a pipe of this name would hang whoever opens it. NULL with errno set. */
+static FILE *open_state(const char *path) {
+  struct stat st;
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return NULL;
+  bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+  FILE *f = regular ? fdopen(fd, "rb") : NULL;
+  if (f) return f;
+  close(fd);
+  if (!regular) errno = EINVAL;
+  return NULL;
+}
+
 static bool list_one(ij_prefix_disk *d, const char *name) {
   struct stat st;
   file_entry e = {.used = 0};
   bool no_memory = false, good = false;
   char *path = ij__os_join(d->options.dir, name);
-  FILE *f = path ? fopen(path, "rb") : NULL;
+  FILE *f = path ? open_state(path) : NULL;
   if (f && strlen(name) < sizeof e.name && fstat(fileno(f), &st) == 0) {
     snprintf(e.name, sizeof e.name, "%s", name);
     e.bytes = (size_t)st.st_size;
@@ -300,7 +313,7 @@ static int64_t saves(const file_entry *e, const ij_prefix_query *q) {
 static ij_status restore(const ij_prefix_disk *d, const file_entry *e, ij_session *s, ij_err *err) {
   char *path = ij__os_join(d->options.dir, e->name);
   if (!path) return ij__fail_nomem(err, e->name, 0);
-  FILE *f = fopen(path, "rb");
+  FILE *f = open_state(path);
   if (!f) {
     ij_status status = ij__fail_errno(err, errno, path, "cannot open it");
     ij__free(path);

@@ -223,7 +223,7 @@ ij_status ij__worker_submit(ij_worker *w, const ij_job_request *request, ij_err 
   pthread_mutex_lock(&door->lock);
   if (door->draining || door->n_open >= room) {
     door->stats.n_refused++;
-    status = door->draining ? ij__fail(err, IJ_E_BUSY, "the worker", "it takes no more jobs: it is about to stop")
+    status = door->draining ? ij__fail(err, IJ_E_CANCELLED, "the worker", "it takes no more jobs: it is about to stop")
                             : ij__fail(err, IJ_E_BUSY, "the worker", "%d jobs are under way or waiting, which is the limit: try again later", room);
   } else {
     *door->inbox_end = job;

@@ -64,7 +64,7 @@ int64_t ij__worker_n_ctx(const ij_worker *worker); /* positions per session */
 void ij__worker_drain(ij_worker *worker, double seconds);
 void ij__worker_close(ij_worker **worker);
 
-/* IJ_E_BUSY: the queue is full; IJ_E_CONTEXT: the prompt does not fit; IJ_E_ARGUMENT. On failure `end` is not called and the guide stays
+/* IJ_E_BUSY: the queue is full; IJ_E_CANCELLED: it drains; IJ_E_CONTEXT: the prompt does not fit; IJ_E_ARGUMENT. On failure `end` is not called and the guide stays
  * the caller's. Any thread. */
 ij_status ij__worker_submit(ij_worker *worker, const ij_job_request *request, ij_err *err);
 

@@ -2,6 +2,7 @@
  * that a fresh session gives, with any state of the cache, in memory or in a folder, whole or damaged.
  */
 #include <dirent.h>
+#include <sys/stat.h>
 
 #include "worker_kit.h"
 
@@ -366,6 +367,21 @@ static void damaged_files_are_misses(void) {
   CHECK(before_open > 3 && while_open > 3);
 }
 
+/* Opening a pipe would wait for somebody to write to it. */
+static void what_is_no_file_is_not_read(void) {
+  ij_worker_options o = folder_options();
+  char path[4096];
+  snprintf(path, sizeof path, "%s/pipe.ijprefix", o.cache_dir);
+  CHECK_INT(mkfifo(path, 0600), 0);
+  ij_worker *w = kit_open(m, &o);
+  kit_job *j = plain(100, 1);
+  run_expecting(w, j, 0);
+  ij__worker_close(&w);
+  unlink(path);
+  each_file(delete_file, 0);
+  ij__free(j);
+}
+
 static void states_of_another_model_are_not_used(void) {
   ij_worker_options o = folder_options();
   float *weight = tiny_values(&t, "model.llm.layers.2.attn.wo_ud.weight") + 3, was = *weight;
@@ -501,6 +517,7 @@ int main(void) {
   RUN(what_memory_pushes_out_comes_back);
   RUN(the_folder_is_bounded);
   RUN(damaged_files_are_misses);
+  RUN(what_is_no_file_is_not_read);
   RUN(states_of_another_model_are_not_used);
   RUN(a_folder_that_cannot_be_is_refused);
   RUN(any_state_of_the_cache_gives_the_same_answers);
