@@ -452,7 +452,11 @@ void http_get_stats(http_server *s, http_stats *out) {
 void http_drain(http_server *s) {
   if (atomic_exchange(&s->draining, true)) return;
   int fd = MHD_quiesce_daemon(s->daemon);
-  if (fd >= 0) close(fd);
+  if (fd < 0) return;
+  /* The library's thread may be about to accept on it: it is closed when that thread has ended. */
+  shutdown(fd, SHUT_RDWR);
+  s->drained_fd = fd;
+  s->has_drained_fd = true;
 }
 
 static bool any_busy(http_server *s) {
@@ -501,6 +505,7 @@ void http_stop(http_server **server) {
     abort_exchanges(s);
     MHD_stop_daemon(s->daemon);
   }
+  if (s->has_drained_fd) close(s->drained_fd);
   *server = NULL; /* not before: handlers may look for it */
   pthread_cond_destroy(&s->tick);
   pthread_cond_destroy(&s->work);

@@ -100,6 +100,8 @@ struct http_server {
   int n_handlers;
   bool has_quick, has_watch, stopping;
   atomic_bool draining;
+  int drained_fd;              /* the socket that was listened on; open until the library has ended */
+  bool has_drained_fd;
   atomic_size_t body_bytes;       /* held for bodies by all exchanges */
   size_t max_body_bytes;
   atomic_uint_fast64_t next_id;
