@@ -190,7 +190,8 @@ static bool take_body(http_server *s, http_exchange *x, const char *bytes, size_
   if (need + 1 > before) {
     size_t most = x->declared == SIZE_MAX ? s->options.max_body : x->declared;
     size_t want = IJ_MAX(need, IJ_MIN(2 * need, most)) - x->body.len;
-    if (atomic_load(&s->body_bytes) + want > s->max_body_bytes) {
+    size_t added = IJ_MAX(x->body.len + want + 1, 2 * before) - before; /* a buffer at least doubles */
+    if (atomic_load(&s->body_bytes) + added > s->max_body_bytes) {
       return refuse_mid_body(s, x, 503, "overloaded", "too many large requests at once");
     }
     bool ok = ij__buf_reserve(&x->body, want);
