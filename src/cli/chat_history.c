@@ -9,12 +9,6 @@
 #include "core/alloc.h"
 #include "core/status.h"
 
-static bool is_text(const ij_json_value *v, const char *text) {
-  const char *s;
-  size_t n;
-  return ij__json_get_string(v, &s, &n) && n == strlen(text) && memcmp(s, text, n) == 0;
-}
-
 static chat_role role_of(const ij_json_value *role) {
   static const struct {
     const char *name;
@@ -22,7 +16,7 @@ static chat_role role_of(const ij_json_value *role) {
   } roles[] = {{"system", CHAT_SYSTEM}, {"developer", CHAT_SYSTEM}, {"user", CHAT_USER}, {"assistant", CHAT_ASSISTANT},
                {"tool", CHAT_TOOL}};
   for (size_t i = 0; i < IJ_COUNT_OF(roles); i++) {
-    if (is_text(role, roles[i].name)) return roles[i].role;
+    if (ij__json_is(role, roles[i].name)) return roles[i].role;
   }
   return CHAT_OTHER;
 }

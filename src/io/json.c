@@ -275,6 +275,12 @@ bool ij__json_get_string(const ij_json_value *v, const char **bytes, size_t *n) 
   return true;
 }
 
+bool ij__json_is(const ij_json_value *v, const char *text) {
+  const char *bytes;
+  size_t n;
+  return ij__json_get_string(v, &bytes, &n) && n == strlen(text) && memcmp(bytes, text, n) == 0;
+}
+
 bool ij__json_get_number(const ij_json_value *v, const char **text, size_t *n) {
   if (!v || unsafe_yyjson_get_type(val_of(v)) != YYJSON_TYPE_RAW) return false;
   *text = val_of(v)->uni.str;

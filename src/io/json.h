@@ -33,6 +33,7 @@ bool ij__json_get_bool(const ij_json_value *v, bool *out);
 bool ij__json_get_int(const ij_json_value *v, int64_t *out);
 bool ij__json_get_double(const ij_json_value *v, double *out);
 bool ij__json_get_string(const ij_json_value *v, const char **bytes, size_t *n); /* bytes are also NUL-terminated */
+bool ij__json_is(const ij_json_value *v, const char *text); /* a string, and this one */
 bool ij__json_get_number(const ij_json_value *v, const char **text, size_t *n); /* of an exact document: as it was written */
 
 /* The member of an object, or NULL. */

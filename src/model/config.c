@@ -115,12 +115,6 @@ static double required_number(reader *r, const char *key, double lo, double hi) 
   return g == GOOD ? v : 0;
 }
 
-static bool string_is(const ij_json_value *v, const char *want) {
-  const char *s;
-  size_t n;
-  return ij__json_get_string(v, &s, &n) && n == strlen(want) && memcmp(s, want, n) == 0;
-}
-
 /* Dimension `dim` of a tensor, when it is there, has that many dimensions, and the number is sane; otherwise 0. */
 static int tensor_dim(const reader *r, ij_tensor_id id, int layer, int n_dims, int dim) {
   const ij_tensor_view *t = ij__slot_tensor(&r->names, id, layer);
@@ -139,7 +133,7 @@ static int from_tensor(reader *r, const char *key, int value, int hi, const char
 static void one_of(reader *r, const ij_json_value *v, const char *key, const char *const *accepted, size_t n, const char *list) {
   char text[64];
   for (size_t i = 0; i < n; i++) {
-    if (string_is(v, accepted[i])) return;
+    if (ij__json_is(v, accepted[i])) return;
   }
   REFUSED(r, "%s: expected %s, found %s", key, list, describe(v, text, sizeof text));
 }
@@ -206,7 +200,7 @@ static void read_towers(reader *r) {
     char text[64];
     if (object && ij__json_type_of(object) != IJ_JSON_OBJECT)
       MALFORMED(r, "%s: expected an object, found %s", rules[i].object, describe(object, text, sizeof text));
-    else if (v && !string_is(v, rules[i].value))
+    else if (v && !ij__json_is(v, rules[i].value))
       REFUSED(r, "%s.%s: expected \"%s\", found %s", rules[i].object, rules[i].key, rules[i].value, describe(v, text, sizeof text));
   }
 }
@@ -341,8 +335,8 @@ static void read_words(reader *r, const char *key, const char *yes, const char *
   }
   out->present = true;
   while (out->n < (size_t)r->c->n_layer && ij__json_next(list, &it, &unused, &unused_len, &v)) {
-    bool is_yes = string_is(v, yes);
-    if (!is_yes && !string_is(v, no)) {
+    bool is_yes = ij__json_is(v, yes);
+    if (!is_yes && !ij__json_is(v, no)) {
       MALFORMED(r, "%s%s[%zu]: expected \"%s\" or \"%s\", found %s", r->prefix, key, out->n, yes, no, describe(v, text, sizeof text));
       out->bad = true;
       return;
@@ -459,7 +453,7 @@ static void read_fixed(reader *r) {
         REFUSED(r, "%s%s: only %s is supported, found %s", prefix, flags[i].key, flags[i].value ? "true" : "false", b ? "true" : "false");
     }
     for (size_t i = 0; i < IJ_COUNT_OF(words); i++) {
-      if ((v = member(object, words[i].key)) && !string_is(v, words[i].value))
+      if ((v = member(object, words[i].key)) && !ij__json_is(v, words[i].value))
         REFUSED(r, "%s%s: only \"%s\" is supported, found %s", prefix, words[i].key, words[i].value, describe(v, text, sizeof text));
     }
     double cap;

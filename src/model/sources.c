@@ -139,12 +139,6 @@ static const ij_json_value *entry_of(const ij_names *n, const char *module) {
   return !v || (ij__json_get_bool(v, &yes) && yes) ? n->quant : v;
 }
 
-static bool string_is(const ij_json_value *v, const char *want) {
-  const char *s;
-  size_t len;
-  return ij__json_get_string(v, &s, &len) && len == strlen(want) && memcmp(s, want, len) == 0;
-}
-
 /* The shapes say bits, group and mode; a dictionary that says otherwise is a contradiction, not a preference. */
 static bool dictionary_agrees(const ij_names *n, const char *module, int64_t bits, int64_t group, const char *mode, char *why,
                               size_t size) {
@@ -173,7 +167,7 @@ static bool dictionary_agrees(const ij_names *n, const char *module, int64_t bit
                ij__json_type_name(ij__json_type_of(v)));
     return false;
   }
-  if (!string_is(mode_value, mode) && !(ij__json_type_of(mode_value) == IJ_JSON_NONE && strcmp(mode, "affine") == 0)) {
+  if (!ij__json_is(mode_value, mode) && !(ij__json_type_of(mode_value) == IJ_JSON_NONE && strcmp(mode, "affine") == 0)) {
     const char *said = "affine";
     size_t len;
     if (ij__json_type_of(mode_value) != IJ_JSON_NONE && !ij__json_get_string(mode_value, &said, &len)) said = "not a string";

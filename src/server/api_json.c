@@ -86,11 +86,7 @@ bool ij__jv_absent(ij_jv v) {
 
 bool ij__jv_string(ij_jv v, const char **bytes, size_t *n) { return ij__json_get_string(v.v, bytes, n); }
 
-bool ij__jv_is(ij_jv v, const char *text) {
-  const char *bytes;
-  size_t n;
-  return ij__jv_string(v, &bytes, &n) && n == strlen(text) && memcmp(bytes, text, n) == 0;
-}
+bool ij__jv_is(ij_jv v, const char *text) { return ij__json_is(v.v, text); }
 
 /* --- writing */
 

@@ -38,13 +38,7 @@ static bool is_nothing(const ij_json_value *v) {
   return type == IJ_JSON_NONE || type == IJ_JSON_NULL;
 }
 
-static bool is_string(const ij_json_value *v, const char *text) {
-  const char *s;
-  size_t n;
-  return ij__json_get_string(v, &s, &n) && n == strlen(text) && memcmp(s, text, n) == 0;
-}
-
-static bool has_type(const ij_json_value *v, const char *type) { return is_string(ij__json_member(v, "type"), type); }
+static bool has_type(const ij_json_value *v, const char *type) { return ij__json_is(ij__json_member(v, "type"), type); }
 
 static bool is_false(const ij_json_value *v, bool when_absent) {
   bool b;
@@ -79,11 +73,11 @@ static ij_status check_pre_tokenizer(const json_reader *r) {
   const ij_json_value *split = element(steps, 0), *bytes = element(steps, 1);
   if (!has_type(split, "Split")) return unsupported(r, "pre_tokenizer.pretokenizers[0]", "Split", describe(split));
   const ij_json_value *regex = ij__json_member(ij__json_member(split, "pattern"), "Regex");
-  if (!is_string(regex, ij__split_expression)) {
+  if (!ij__json_is(regex, ij__split_expression)) {
     return unsupported(r, "pre_tokenizer Split pattern", ij__split_expression, describe(regex));
   }
   const ij_json_value *behavior = ij__json_member(split, "behavior");
-  if (!is_string(behavior, "Isolated")) return unsupported(r, "pre_tokenizer Split behavior", "Isolated", describe(behavior));
+  if (!ij__json_is(behavior, "Isolated")) return unsupported(r, "pre_tokenizer Split behavior", "Isolated", describe(behavior));
   if (!is_false(ij__json_member(split, "invert"), true)) return unsupported(r, "pre_tokenizer Split invert", "false", "another value");
   if (!has_type(bytes, "ByteLevel")) return unsupported(r, "pre_tokenizer.pretokenizers[1]", "ByteLevel", describe(bytes));
   if (!is_false(ij__json_member(bytes, "add_prefix_space"), false)) {
@@ -95,12 +89,12 @@ static ij_status check_pre_tokenizer(const json_reader *r) {
   return IJ_OK;
 }
 
-static bool is_null_or_empty(const ij_json_value *v) { return is_nothing(v) || is_string(v, ""); }
+static bool is_null_or_empty(const ij_json_value *v) { return is_nothing(v) || ij__json_is(v, ""); }
 
 static ij_status check_model(const json_reader *r) {
   const ij_json_value *m = r->model, *type = ij__json_member(m, "type");
   if (ij__json_type_of(m) != IJ_JSON_OBJECT) return malformed(r, "model", "an object", m);
-  if (!is_nothing(type) && !is_string(type, "BPE")) return unsupported(r, "model.type", "BPE", describe(type));
+  if (!is_nothing(type) && !ij__json_is(type, "BPE")) return unsupported(r, "model.type", "BPE", describe(type));
   if (!is_false(ij__json_member(m, "byte_fallback"), true)) return unsupported(r, "model.byte_fallback", "false", "another value");
   double dropout = 0;
   const ij_json_value *d = ij__json_member(m, "dropout");

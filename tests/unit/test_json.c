@@ -44,6 +44,8 @@ static void values_of_every_type(void) {
   const char *s;
   size_t n = 0;
   CHECK(ij__json_get_string(ij__json_member(root, "e"), &s, &n));
+  CHECK(!ij__json_is(ij__json_member(root, "e"), "x")); /* there is more of it, behind a NUL */
+  CHECK(!ij__json_is(root, "e") && !ij__json_is(NULL, ""));
   CHECK_INT(n, 3);
   CHECK(memcmp(s, "x\0y", 4) == 0);
   CHECK_INT(ij__json_size(ij__json_member(root, "f")), 3);
