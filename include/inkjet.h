@@ -59,6 +59,7 @@ typedef struct ij_model_options {
   const char *cpu_mask; /* highest kernel level to use: "scalar", "avx2", "avx512", "neon"; NULL: the best there is */
   int max_batch;        /* rows (tokens) computed at once, over all sessions of a step; default 512, at least 1 */
   bool tokenizer;       /* open the tokenizer that lies with the checkpoint, when there is one; default true */
+  const char *mmproj;   /* a GGUF file or checkpoint with the towers for media (inkjet_media.h), instead of those of the checkpoint; may be NULL */
   /* Called with a fraction in [0, 1] while the model is opened; returning false cancels (IJ_E_CANCELLED). May be NULL. */
   bool (*progress)(void *user, double fraction);
   void *user;
@@ -200,6 +201,24 @@ IJ_API const int32_t *ij_session_ids(const ij_session *session); /* the ids eval
  * to be taken back. */
 IJ_API ij_status ij_session_eval(ij_session *session, const int32_t *ids, int64_t n, ij_err *err);
 
+/* Rows that stand in for the embeddings of placeholder ids: a picture or a sound as a tower encoded it (inkjet_media.h). They do not pass
+ * through the embedding norm. The ids at those places must be the model's placeholder of media. */
+typedef struct ij_rows {
+  int64_t first, n;     /* the ids they stand at: ids[first] to ids[first + n - 1] */
+  const float *rows;    /* [n][hidden]; read during the call only */
+  int64_t row0;         /* which row of its medium rows[0] is: media may be cut, like any tokens */
+  uint64_t digest[2];   /* of the medium: equal for equal rows, so that the beginnings of sessions can be compared */
+} ij_rows;
+
+/* ij_session_eval with media. rows: ascending, not overlapping, within ids; IJ_E_ARGUMENT otherwise. */
+IJ_API ij_status ij_session_eval_rows(ij_session *session, const int32_t *ids, int64_t n, const ij_rows *rows, int n_rows, ij_err *err);
+
+/* How many of the session's first positions hold just these ids and media. `rows` of the rows may be NULL. */
+IJ_API int64_t ij_session_common(const ij_session *session, const int32_t *ids, int64_t n, const ij_rows *rows, int n_rows);
+
+/* The placeholder id of pictures or sounds; -1 when the vocabulary has none. */
+IJ_API int32_t ij_model_placeholder(const ij_model *model, bool sound);
+
 /* Logits after the last evaluated token, [unpadded_vocab], or NULL before any evaluation, after a rollback and after IJ_E_NUMERIC.
  * Valid until the next call on the session. */
 IJ_API const float *ij_session_logits(const ij_session *session);
@@ -224,6 +243,8 @@ typedef struct ij_step_item {
   ij_session *session;
   const int32_t *ids;
   int64_t n;             /* >= 1 */
+  const ij_rows *rows;   /* [n_rows] media among the ids; see ij_session_eval_rows */
+  int n_rows;
   float *logits_all;     /* NULL, or [n][unpadded_vocab]: logits after every token */
   float *trace;          /* NULL, or [n_layer + 1][n][hidden]: residual stream after the embedding and after each layer */
   ij_status status;      /* out */
@@ -290,7 +311,8 @@ IJ_API ij_status ij_generate(ij_session *session, int64_t n, const ij_sample_opt
 /* ------------------------------------------------------------------------------------------------------------- machine */
 
 /* What this machine gives, measured now with the model's threads and kernel level: the denominators of `inkjet bench`. Means over about
- * `seconds` in all, not less than one read of 256 MB. The first call takes 1 GB of memory to read, which the model keeps until it closes. */
+ * `seconds` in all, not less than one read of 256 MB. The first call takes 1 GB of memory to read, which the model keeps until it closes.
+ * */
 typedef struct ij_machine {
   double read_bytes_per_s;   /* streaming reads over memory much larger than the caches */
   double fma_per_s;          /* float32 multiply-adds in registers */

@@ -15,6 +15,7 @@
 #define INKJET_CHAT_H
 
 #include "inkjet.h"
+#include "inkjet_media.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,13 +35,21 @@ typedef struct ij_prompt_options {
   bool add_generation_prompt;    /* default true */
   bool continue_final_message;   /* the last message is the assistant's and is left open; excludes a generation prompt */
   size_t max_text_bytes;         /* more text than this is IJ_E_CONTEXT before it is encoded; 0, the default: no limit */
+  /* Called for every part of type "video_url" or "video" with its JSON, in order: how many blocks of frames it becomes (the caller knows
+   * them from
+   * ij_video_open), when each begins in seconds, and whether a sound follows. *seconds must live until the rendering returns. NULL: such
+   * parts are
+   * IJ_E_UNSUPPORTED. The convention of the expansion is in docs/media.md. */
+  ij_status (*video)(void *user, const char *part, size_t n_part, int *n_blocks, const double **seconds, bool *sound, ij_err *err);
+  void *user;
 } ij_prompt_options;
 
 IJ_API ij_prompt_options ij_prompt_options_default(void);
 
 /* messages: a JSON array of messages in the form of OpenAI's chat completions (role, content as string or list of parts,
  * reasoning_content, tool_calls, tool_call_id, name); tools: a JSON array or NULL. Errors: IJ_E_FORMAT (not JSON),
- * IJ_E_ARGUMENT (a field, by path such as messages[2].content[0].type, what was expected and found), IJ_E_CONTEXT (max_text_bytes), IJ_E_NOMEM. Any thread. */
+ * IJ_E_ARGUMENT (a field, by path such as messages[2].content[0].type, what was expected and found), IJ_E_CONTEXT (max_text_bytes),
+ * IJ_E_NOMEM. Any thread. */
 IJ_API ij_status ij_prompt_render(ij_prompt **out, const ij_tokenizer *tokenizer, const char *messages, size_t n_messages_bytes,
                                   const char *tools, size_t n_tools_bytes, const ij_prompt_options *options, ij_err *err);
 IJ_API void ij_prompt_close(ij_prompt **prompt);
@@ -58,11 +67,19 @@ typedef struct ij_segment {
   const char *bytes;             /* the text, or the name of the token; may hold NUL, is not NUL-terminated */
   size_t n_bytes;
   int64_t first;                 /* index in ids of its first token */
+  int64_t n_ids;                 /* how many tokens it has: 1 for control tokens, for media 1 until ij_prompt_set_rows */
   const char *source;            /* of a medium: the JSON of its content part; else NULL */
   size_t n_source;
+  int block;                     /* of a medium in a video: which block of frames; -1: not of a video, or its sound */
+  bool video;                    /* source is a video part */
 } ij_segment;
 IJ_API int ij_prompt_n_segments(const ij_prompt *prompt);
 IJ_API ij_segment ij_prompt_segment(const ij_prompt *prompt, int index);
+
+/* The medium of this segment has n_rows >= 1 rows: its placeholder stands that many times, and `first` of what follows moves. Once per
+ * segment.
+ * Errors: IJ_E_ARGUMENT, IJ_E_NOMEM. */
+IJ_API ij_status ij_prompt_set_rows(ij_prompt *prompt, int index, int64_t n_rows, ij_err *err);
 
 /* The same rendering as a Jinja template, for other programs and to be shipped with checkpoints (chat_template.jinja). Static; ends in NUL,
  * which *n_bytes (may be NULL) does not count. */
@@ -73,6 +90,39 @@ IJ_API const char *ij_chat_template(size_t *n_bytes);
  * its markers and constants tell about the difference, or NULL for SAME and NONE (no text). */
 typedef enum ij_template_verdict { IJ_TEMPLATE_SAME, IJ_TEMPLATE_NONE, IJ_TEMPLATE_DIFFERS } ij_template_verdict;
 IJ_API ij_template_verdict ij_template_check(const char *text, size_t n_bytes, const char **note);
+
+/* -------------------------------------------------------------------------------------------------------------- media */
+
+/* The media of a prompt: found in its parts, opened, counted, encoded. In three steps, so that a prompt that does not fit is refused
+ * before the
+ * costly part: find (before rendering, for videos), attach (opens everything and sets the rows of the prompt), encode. */
+typedef struct ij_attach_options {
+  size_t struct_size;            /* set by ij_attach_options_default */
+  ij_media_options media;        /* of the model's towers */
+  ij_video_options video;
+  bool files;                    /* a URL may be a file: URL or a path; default false: data: URLs only */
+  int max_media;                 /* media of one prompt; default 64 */
+  size_t max_bytes;              /* of one file; default 2^28 */
+  /* Reads a remote URL for the caller who allows that; NULL: refused by name. *bytes is malloc'd, and freed by the library. */
+  ij_status (*fetch)(void *user, const char *url, void **bytes, size_t *n_bytes, ij_err *err);
+  void *user;
+} ij_attach_options;
+IJ_API ij_attach_options ij_attach_options_default(void);
+
+typedef struct ij_attachments ij_attachments;
+IJ_API ij_status ij_attachments_open(ij_attachments **out, const ij_attach_options *options, ij_err *err);
+IJ_API void ij_attachments_close(ij_attachments **attachments);
+/* For ij_prompt_options.video, with the attachments as its user. */
+IJ_API ij_status ij_attachments_video(void *attachments, const char *part, size_t n_part, int *n_blocks, const double **seconds, bool *sound,
+                                      ij_err *err);
+/* Opens the media of all segments of the prompt and sets their rows. Errors name the part: messages[2].content[0]. */
+IJ_API ij_status ij_attachments_attach(ij_attachments *attachments, ij_prompt *prompt, ij_err *err);
+/* Encodes what is not yet encoded. alive: asked between pieces of work, false is IJ_E_CANCELLED; may be NULL. */
+IJ_API ij_status ij_attachments_encode(ij_attachments *attachments, ij_towers *towers, bool (*alive)(void *user), void *user, ij_err *err);
+/* For ij_session_eval_rows with the ids of the prompt: [*n], owned by the attachments; `rows` are NULL before the encoding. */
+IJ_API const ij_rows *ij_attachments_rows(const ij_attachments *attachments, int *n);
+IJ_API int ij_attachments_n_media(const ij_attachments *attachments);
+IJ_API const ij_media *ij_attachments_media(const ij_attachments *attachments, int index);
 
 /* --------------------------------------------------------------------------------------------------------------- turns */
 
