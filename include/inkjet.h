@@ -210,11 +210,19 @@ typedef struct ij_rows {
   uint64_t digest[2];   /* of the medium: equal for equal rows, so that the beginnings of sessions can be compared */
 } ij_rows;
 
-/* ij_session_eval with media. rows: ascending, not overlapping, within ids; IJ_E_ARGUMENT otherwise. */
+/* ij_session_eval with media. rows: ascending, not overlapping, within ids; IJ_E_ARGUMENT otherwise, and for a placeholder (a control token
+ * of the vocabulary) that no row stands at: in every evaluation, media are never dropped in silence. */
 IJ_API ij_status ij_session_eval_rows(ij_session *session, const int32_t *ids, int64_t n, const ij_rows *rows, int n_rows, ij_err *err);
 
 /* How many of the session's first positions hold just these ids and media. `rows` of the rows may be NULL. */
 IJ_API int64_t ij_session_common(const ij_session *session, const int32_t *ids, int64_t n, const ij_rows *rows, int n_rows);
+
+/* The same for two prompts. */
+IJ_API int64_t ij_ids_common(const int32_t *a, int64_t n_a, const ij_rows *a_rows, int n_a_rows, const int32_t *b, int64_t n_b,
+                             const ij_rows *b_rows, int n_b_rows);
+
+/* Where media stand in the session: [*n], ascending, `rows` NULL; valid until the next call on it. With ij_session_ids, what it holds. */
+IJ_API const ij_rows *ij_session_rows(const ij_session *session, int *n);
 
 /* The placeholder id of pictures or sounds; -1 when the vocabulary has none. */
 IJ_API int32_t ij_model_placeholder(const ij_model *model, bool sound);

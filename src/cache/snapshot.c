@@ -4,10 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/dtype.h"
 
 #define MAGIC 0x53534a49u /* "IJSS" */
-#define VERSION 1u
+#define VERSION 2u
+#define VERSION_WITHOUT_MEDIA 1u /* still read */
 
 static const uint64_t hash_start = 0xcbf29ce484222325u;
 
@@ -103,6 +105,11 @@ static void pass_caches(ij_snapshot *io, ij_state *s, int64_t pos, int64_t histo
   }
 }
 
+static void pass_media(ij_snapshot *io, ij_snapshot_media *m) {
+  uint64_t *fields[] = {&m->first, &m->n, &m->row0, &m->digest[0], &m->digest[1]};
+  for (size_t i = 0; i < IJ_COUNT_OF(fields); i++) pass_u64(io, fields[i]);
+}
+
 static void pass_extra(ij_snapshot *io, ij_snapshot_extra *extra, int64_t pos) {
   pass(io, extra->ids, (size_t)pos * sizeof *extra->ids);
   if (extra->has_logits) pass(io, extra->logits, (size_t)extra->n_vocab * sizeof *extra->logits);
@@ -119,6 +126,11 @@ ij_status ij__snapshot_save(const ij_state *state, const ij_snapshot_extra *extr
   pass_head(&io, &h);
   pass_caches(&io, &s, s.pos, history, history);
   pass_extra(&io, &e, s.pos);
+  pass_u64(&io, &e.n_media);
+  for (uint64_t i = 0; i < extra->n_media; i++) {
+    ij_snapshot_media m = extra->media[i];
+    pass_media(&io, &m);
+  }
   uint64_t sum = hash_now(&io);
   pass_u64(&io, &sum);
   if (io.failed) return ij__fail(err, IJ_E_IO, "saving a session", "the writer failed");
@@ -128,8 +140,10 @@ ij_status ij__snapshot_save(const ij_state *state, const ij_snapshot_extra *extr
 static ij_status check_head(const ij_state *s, const ij_snapshot_extra *extra, const head *h, ij_err *err) {
   static const char where[] = "a saved session";
   if ((h->magic_version & 0xffffffffu) != MAGIC) return ij__fail(err, IJ_E_FORMAT, where, "this is not a saved session (wrong first bytes)");
-  if (h->magic_version >> 32 != VERSION) {
-    return ij__fail(err, IJ_E_UNSUPPORTED, where, "it has version %u; this program reads version %u", (unsigned)(h->magic_version >> 32), VERSION);
+  uint64_t version = h->magic_version >> 32;
+  if (version != VERSION && version != VERSION_WITHOUT_MEDIA) {
+    return ij__fail(err, IJ_E_UNSUPPORTED, where, "it has version %u; this program reads versions %u and %u", (unsigned)version,
+                    VERSION_WITHOUT_MEDIA, VERSION);
   }
   if (h->fingerprint == extra->fingerprint && (h->n_layer != (uint64_t)s->spec.n_layer || h->n_tap != (uint64_t)s->spec.n_tap ||
                                                h->n_vocab != (uint64_t)extra->n_vocab)) {
@@ -151,11 +165,52 @@ static ij_status check_head(const ij_state *s, const ij_snapshot_extra *extra, c
   return IJ_OK;
 }
 
+/* The spans of media, each after the one before it and within the positions; what they say is checked before anything grows. */
+static ij_status read_media(ij_snapshot_extra *extra, ij_snapshot *io, uint64_t pos, ij_err *err) {
+  static const char where[] = "a saved session";
+  uint64_t n = 0, cap = 0, end = 0;
+  pass_u64(io, &n);
+  if (io->failed) return IJ_OK; /* said with the checksum */
+  if (n > pos) return ij__fail(err, IJ_E_FORMAT, where, "%llu media in %llu positions", (unsigned long long)n, (unsigned long long)pos);
+  for (uint64_t i = 0; i < n; i++) {
+    ij_snapshot_media m = {0};
+    pass_media(io, &m);
+    if (io->failed) return IJ_OK;
+    if (m.first < end || m.n < 1 || m.first > pos || m.n > pos - m.first || m.row0 > INT64_MAX - m.n) {
+      return ij__fail(err, IJ_E_FORMAT, where, "medium %llu is not where one can be", (unsigned long long)i);
+    }
+    end = m.first + m.n;
+    if (i == cap) {
+      cap = cap ? 2 * cap : 4;
+      ij_snapshot_media *bigger = ij__realloc(extra->media, (size_t)cap * sizeof *bigger);
+      if (!bigger) return ij__fail_nomem(err, where, (size_t)cap * sizeof *bigger);
+      extra->media = bigger;
+    }
+    extra->media[extra->n_media++] = m;
+  }
+  return IJ_OK;
+}
+
+static ij_status check_media(const ij_snapshot_extra *extra, ij_err *err) {
+  for (uint64_t i = 0; i < extra->n_media; i++) {
+    const ij_snapshot_media *m = &extra->media[i];
+    for (uint64_t at = m->first; at < m->first + m->n; at++) {
+      if (extra->ids[at] == extra->placeholders[0] || extra->ids[at] == extra->placeholders[1]) continue;
+      return ij__fail(err, IJ_E_FORMAT, "a saved session", "a medium stands at token %llu, which is no placeholder", (unsigned long long)at);
+    }
+  }
+  return IJ_OK;
+}
+
 static ij_status read_body(ij_state *s, ij_snapshot_extra *extra, ij_snapshot *io, const head *h, ij_err *err) {
   int64_t pos = (int64_t)h->pos, history = (int64_t)h->history, keep = IJ_MIN(history, (int64_t)s->spec.max_rollback);
   pass_caches(io, s, pos, history, keep);
   extra->has_logits = h->has_logits;
   pass_extra(io, extra, pos);
+  if (h->magic_version >> 32 != VERSION_WITHOUT_MEDIA) {
+    ij_status status = read_media(extra, io, h->pos, err);
+    if (status != IJ_OK) return status;
+  }
   uint64_t want = hash_now(io), found = 0;
   pass_u64(io, &found);
   if (io->failed) return ij__fail(err, IJ_E_FORMAT, "a saved session", "it ends early, or reading it failed");
@@ -168,6 +223,8 @@ static ij_status read_body(ij_state *s, ij_snapshot_extra *extra, ij_snapshot *i
   for (int32_t i = 0; extra->has_logits && i < extra->n_vocab; i++) {
     if (!isfinite(extra->logits[i])) return ij__fail(err, IJ_E_FORMAT, "a saved session", "the logit of token %d is not finite", i);
   }
+  ij_status status = check_media(extra, err);
+  if (status != IJ_OK) return status;
   s->pos = pos;
   s->high = pos + s->spec.max_rollback - keep;
   return IJ_OK;
@@ -178,6 +235,8 @@ ij_status ij__snapshot_restore(ij_state *s, ij_snapshot_extra *extra, ij_read_fn
   head h = {0};
   ij__state_reset(s);
   extra->has_logits = false;
+  extra->media = NULL;
+  extra->n_media = 0;
   pass_head(&io, &h);
   if (io.failed) return ij__fail(err, IJ_E_FORMAT, "a saved session", "it is shorter than its header, or reading it failed");
   ij_status status = check_head(s, extra, &h, err);
@@ -185,6 +244,9 @@ ij_status ij__snapshot_restore(ij_state *s, ij_snapshot_extra *extra, ij_read_fn
   if (status != IJ_OK) {
     ij__state_reset(s);
     extra->has_logits = false;
+    ij__free(extra->media);
+    extra->media = NULL;
+    extra->n_media = 0;
   }
   return status;
 }

@@ -26,6 +26,7 @@ struct ij_model {
   ij_pool *pool;
   ij_net net;
   ij_batch_item *batch;      /* [max_batch] */
+  const float **batch_media; /* [max_batch] rows of media in the batch */
   pthread_mutex_t step_lock;
   bool has_lock;
   ij_tokenizer *tokenizer;
@@ -38,11 +39,18 @@ struct ij_model {
   _Atomic int n_sessions;    /* open; closing the model with any is an assert */
 };
 
+/* Where rows of media stand in a session: ascending, what goes on where the one before it ended is one with it. `rows` are NULL. */
+typedef struct ij_placed {
+  ij_rows *items;
+  int n, cap;
+} ij_placed;
+
 struct ij_session {
   ij_model *model;
   ij_session_options options;
   ij_state *state;
   int32_t *ids;              /* [n_ctx] */
+  ij_placed placed;          /* which of them are rows of media */
   float *logits;             /* [unpadded_vocab] */
   bool has_logits;
   /* Sampling: all [unpadded_vocab]. */
@@ -51,11 +59,22 @@ struct ij_session {
   int32_t *counts;           /* zero between calls */
   /* A step in progress. */
   int64_t step_done;         /* ids of the step already evaluated */
+  int step_rows;             /* rows of the step that are evaluated in full */
   bool in_step;
 };
 
 /* Fills the state spec of a session; layers: room for n_layer. */
 void ij__session_spec(const ij_model *model, const ij_session_options *options, ij_layer_spec *layers, ij_state_spec *spec);
+
+/* placed.c */
+bool ij__placed_reserve(ij_placed *p, int64_t more);   /* room for that many additions */
+void ij__placed_add(ij_placed *p, const ij_rows *rows); /* behind what is there; there is room */
+void ij__placed_trim(ij_placed *p, int64_t pos);       /* forgets what is at or beyond pos */
+/* [n_rows] rows that stand among n ids: in order, within them, at placeholders, with values that exist. */
+ij_status ij__rows_check(const ij_model *model, const int32_t *ids, int64_t n, const ij_rows *rows, int n_rows, ij_err *err);
+
+/* After that: no placeholder is without its row. */
+ij_status ij__rows_check_rest(const ij_model *model, const int32_t *ids, int64_t n, const ij_rows *rows, int n_rows, ij_err *err);
 
 /* The tokenizer in the keys of a GGUF file. */
 ij_status ij__tokenizer_open_gguf(ij_tokenizer **out, const struct ij_gguf *g, ij_err *err);

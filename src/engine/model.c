@@ -90,10 +90,21 @@ static ij_status read_chat_template(ij_model *m, ij_err *err) {
   return s;
 }
 
+/* A file that does not number the placeholders (GGUF has no key for them) has those of the family, and a shortened vocabulary its own. */
+static void find_placeholders(ij_model *m) {
+  static const char *const names[2] = {"<|unused_200054|>", "<|unused_200053|>"};
+  int32_t *ids[2] = {&m->config.image_token, &m->config.audio_token};
+  for (int i = 0; i < 2 && m->tokenizer; i++) {
+    int32_t found = *ids[i] >= m->config.unpadded_vocab ? ij_find_special(m->tokenizer, names[i]) : -1;
+    if (found >= 0 && found < m->config.unpadded_vocab) *ids[i] = found;
+  }
+}
+
 static ij_status open_parts(ij_model *m, const char *path, const ij_model_options *o, ij_level level, ij_err *err) {
   m->path = ij__strdup(path);
   m->batch = ij__alloc_zero((size_t)o->max_batch, sizeof *m->batch);
-  if (!m->path || !m->batch) return ij__fail_nomem(err, path, (size_t)o->max_batch * sizeof *m->batch);
+  m->batch_media = ij__alloc_array((size_t)o->max_batch, sizeof *m->batch_media);
+  if (!m->path || !m->batch || !m->batch_media) return ij__fail_nomem(err, path, (size_t)o->max_batch * sizeof *m->batch);
   if (pthread_mutex_init(&m->step_lock, NULL) != 0) return ij__fail_nomem(err, "a mutex", sizeof m->step_lock);
   m->has_lock = true;
   m->kernels = ij__kernels_get(level);
@@ -107,6 +118,7 @@ static ij_status open_parts(ij_model *m, const char *path, const ij_model_option
   if (s == IJ_OK) s = ij__net_open(&m->net, &m->config, &m->weights, m->kernels, m->pool, o->max_batch, err);
   if (s == IJ_OK && o->tokenizer) s = open_own_tokenizer(m, err);
   if (s == IJ_OK && o->tokenizer) s = read_chat_template(m, err);
+  if (s == IJ_OK) find_placeholders(m);
   if (s == IJ_OK) s = report(o, 1.0, err);
   if (s == IJ_OK) fill_info(m);
   return s;
@@ -154,6 +166,7 @@ void ij_model_close(ij_model **model) {
   ij__ckpt_close(&m->ckpt);
   if (m->has_lock) pthread_mutex_destroy(&m->step_lock);
   ij__free(m->batch);
+  ij__free(m->batch_media);
   ij__free(m->path);
   ij__free(m);
   *model = NULL;
@@ -199,6 +212,11 @@ bool ij_model_is_eos(const ij_model *model, int32_t id) {
     if (model->config.eos[i] == id) return true;
   }
   return false;
+}
+
+int32_t ij_model_placeholder(const ij_model *model, bool sound) {
+  int32_t id = sound ? model->config.audio_token : model->config.image_token;
+  return id >= 0 && id < model->config.unpadded_vocab ? id : -1;
 }
 
 bool ij__is_media_placeholder(const ij_model *model, int32_t id) {

@@ -97,6 +97,7 @@ void ij_session_close(ij_session **session) {
   ij_session *s = *session;
   ij__state_close(&s->state);
   ij__free(s->ids);
+  ij__free(s->placed.items);
   ij__free(s->logits);
   ij__free(s->work);
   ij__free(s->order);
@@ -127,6 +128,12 @@ ij_status ij_session_fork(ij_session **out, const ij_session *session, ij_err *e
   ij_status status = ij_session_open(out, session->model, &session->options, err);
   if (status != IJ_OK) return status;
   ij_session *s = *out;
+  if (!ij__placed_reserve(&s->placed, session->placed.n)) {
+    ij_session_close(out);
+    return ij__fail_nomem(err, "the session", (size_t)session->placed.n * sizeof(ij_rows));
+  }
+  if (session->placed.n > 0) memcpy(s->placed.items, session->placed.items, (size_t)session->placed.n * sizeof(ij_rows));
+  s->placed.n = session->placed.n;
   ij__state_copy(s->state, session->state);
   memcpy(s->ids, session->ids, (size_t)session->state->pos * sizeof *s->ids);
   s->has_logits = session->has_logits;
@@ -145,25 +152,49 @@ ij_status ij_session_rollback(ij_session *session, int64_t n, ij_err *err) {
     return ij__fail(err, IJ_E_RANGE, "ij_session_rollback", "%lld tokens can be taken back now, or all %lld; found %lld (max_rollback is %d)",
                     (long long)ij_session_rollback_room(session), (long long)st->pos, (long long)n, st->spec.max_rollback);
   }
+  ij__placed_trim(&session->placed, st->pos);
   session->has_logits = false;
   return IJ_OK;
 }
 
 static ij_snapshot_extra extra_of(const ij_session *s) {
   return (ij_snapshot_extra){.fingerprint = s->model->config.fingerprint, .ids = s->ids, .n_vocab = s->model->config.unpadded_vocab,
-                             .logits = s->logits, .has_logits = s->has_logits};
+                             .logits = s->logits, .has_logits = s->has_logits,
+                             .placeholders = {s->model->config.image_token, s->model->config.audio_token}};
 }
 
 ij_status ij_session_save(const ij_session *session, bool (*write)(void *user, const void *bytes, size_t n), void *user, ij_err *err) {
   if (!session || !write) return ij__fail(err, IJ_E_ARGUMENT, "ij_session_save", "session and write must not be NULL");
   ij_snapshot_extra extra = extra_of(session);
-  return ij__snapshot_save(session->state, &extra, write, user, err);
+  size_t n = (size_t)session->placed.n;
+  extra.media = ij__alloc_array(n, sizeof *extra.media);
+  if (!extra.media) return ij__fail_nomem(err, "saving a session", n * sizeof *extra.media);
+  extra.n_media = n;
+  for (size_t i = 0; i < n; i++) {
+    const ij_rows *r = &session->placed.items[i];
+    extra.media[i] = (ij_snapshot_media){(uint64_t)r->first, (uint64_t)r->n, (uint64_t)r->row0, {r->digest[0], r->digest[1]}};
+  }
+  ij_status status = ij__snapshot_save(session->state, &extra, write, user, err);
+  ij__free(extra.media);
+  return status;
 }
 
 ij_status ij_session_restore(ij_session *session, bool (*read)(void *user, void *bytes, size_t n), void *user, ij_err *err) {
   if (!session || !read) return ij__fail(err, IJ_E_ARGUMENT, "ij_session_restore", "session and read must not be NULL");
   ij_snapshot_extra extra = extra_of(session);
+  session->placed.n = 0;
   ij_status status = ij__snapshot_restore(session->state, &extra, read, user, err);
+  if (status == IJ_OK && !ij__placed_reserve(&session->placed, (int64_t)extra.n_media)) {
+    status = ij__fail_nomem(err, "a saved session", (size_t)extra.n_media * sizeof(ij_rows));
+    ij__state_reset(session->state);
+    extra.has_logits = false;
+  }
+  for (uint64_t i = 0; status == IJ_OK && i < extra.n_media; i++) {
+    const ij_snapshot_media *m = &extra.media[i];
+    ij__placed_add(&session->placed, &(ij_rows){.first = (int64_t)m->first, .n = (int64_t)m->n, .row0 = (int64_t)m->row0,
+                                                .digest = {m->digest[0], m->digest[1]}});
+  }
+  ij__free(extra.media);
   session->has_logits = extra.has_logits;
   return status;
 }

@@ -37,7 +37,12 @@ static ij_status check_item(const step *st, const ij_step_item *item) {
       return ij__fail(err, IJ_E_ARGUMENT, "ij_step", "token %lld is %d; this model has ids 0 to %d", (long long)i, item->ids[i], n_vocab - 1);
     }
   }
-  return IJ_OK;
+  ij_status status = ij__rows_check(st->model, item->ids, item->n, item->rows, item->n_rows, err);
+  if (status == IJ_OK) status = ij__rows_check_rest(st->model, item->ids, item->n, item->rows, item->n_rows, err);
+  if (status == IJ_OK && !ij__placed_reserve(&item->session->placed, item->n_rows)) {
+    status = ij__fail_nomem(err, "ij_step", (size_t)item->n_rows * sizeof(ij_rows));
+  }
+  return status;
 }
 
 /* Items that fail their check take no part; the others do. */
@@ -48,6 +53,7 @@ static void admit(step *st) {
     if (item->status != IJ_OK) continue;
     item->session->in_step = true;
     item->session->step_done = 0;
+    item->session->step_rows = 0;
     item->session->has_logits = false;
   }
 }
@@ -56,6 +62,33 @@ static void release(step *st) {
   for (int i = 0; i < st->n_items; i++) {
     ij_session *s = st->items[i].session;
     if (s && s->model == st->model) s->in_step = false;
+  }
+}
+
+/* What stands in for the embeddings of tokens [from, from + n) of the item; NULL: nothing does. out: [n]. */
+static const float *const *media_of(const ij_step_item *item, int64_t from, int64_t n, int hidden, const float **out) {
+  const ij_session *s = item->session;
+  bool any = false;
+  for (int i = s->step_rows; i < item->n_rows && item->rows[i].first < from + n; i++) {
+    const ij_rows *r = &item->rows[i];
+    if (!any) memset(out, 0, (size_t)n * sizeof *out);
+    any = true;
+    int64_t end = IJ_MIN(r->first + r->n, from + n);
+    for (int64_t at = IJ_MAX(r->first, from); at < end; at++) out[at - from] = r->rows + (at - r->first) * hidden;
+  }
+  return any ? out : NULL;
+}
+
+/* Remembers where the rows of media among n tokens from `from` on, now evaluated, ended up. */
+static void place(const ij_step_item *item, int64_t from, int64_t n) {
+  ij_session *s = item->session;
+  int64_t begin = s->state->pos - n; /* the session's position of token `from` */
+  for (; s->step_rows < item->n_rows && item->rows[s->step_rows].first < from + n; s->step_rows++) {
+    const ij_rows *r = &item->rows[s->step_rows];
+    int64_t first = IJ_MAX(r->first, from), end = IJ_MIN(r->first + r->n, from + n);
+    ij_rows part = {.first = begin + (first - from), .n = end - first, .row0 = r->row0 + (first - r->first), .digest = {r->digest[0], r->digest[1]}};
+    ij__placed_add(&s->placed, &part);
+    if (end < r->first + r->n) break;
   }
 }
 
@@ -70,8 +103,10 @@ static int pack(const step *st) {
     ij_session *s = item->session;
     int64_t done = s->step_done, rows = IJ_MIN(item->n - done, room);
     bool last = done + rows == item->n;
+    const float **slots = m->batch_media + (m->net.max_batch - room);
     room -= rows;
     m->batch[n++] = (ij_batch_item){.state = s->state, .ids = item->ids + done, .n = rows, .user = i, .logits_last = last ? s->logits : NULL,
+        .media = media_of(item, done, rows, m->config.hidden, slots),
         .logits_all = item->logits_all ? item->logits_all + done * m->config.unpadded_vocab : NULL,
         .trace = item->trace ? item->trace + done * m->config.hidden : NULL, .trace_ld = item->n};
   }
@@ -83,7 +118,7 @@ static ij_status fail_batch(const step *st, const ij_session *s, const ij_batch_
   if (b->status != IJ_E_NUMERIC) return ij__fail(first_err(st), b->status, m->path, "the experts of a layer could not be had");
   char point[64];
   if (b->bad_point == 0) {
-    snprintf(point, sizeof point, "the embedding");
+    snprintf(point, sizeof point, "%s", b->media ? "the embedding or a row of a medium" : "the embedding");
   } else if (b->bad_point > m->config.n_layer) {
     snprintf(point, sizeof point, "the output head");
   } else {
@@ -101,6 +136,7 @@ static void unpack(step *st, int n_batch) {
     ij_session *s = item->session;
     if (b->status == IJ_OK) {
       memcpy(s->ids + s->state->pos - b->n, b->ids, (size_t)b->n * sizeof *s->ids);
+      place(item, s->step_done, b->n);
       s->step_done += b->n;
       s->has_logits = s->step_done == item->n;
       continue;
@@ -108,6 +144,7 @@ static void unpack(step *st, int n_batch) {
     settle(st, item, fail_batch(st, s, b));
     /* The position stays, unless the rings have run too far ahead of it. */
     if (s->state->high - s->state->pos > s->state->spec.max_rollback) ij__state_reset(s->state);
+    ij__placed_trim(&s->placed, s->state->pos);
   }
 }
 
@@ -130,5 +167,11 @@ ij_status ij_step(ij_model *model, ij_step_item *items, int n_items, ij_err *err
 ij_status ij_session_eval(ij_session *session, const int32_t *ids, int64_t n, ij_err *err) {
   if (!session) return ij__fail(err, IJ_E_ARGUMENT, "ij_session_eval", "session is NULL");
   ij_step_item item = {.session = session, .ids = ids, .n = n};
+  return ij_step(session->model, &item, 1, err);
+}
+
+ij_status ij_session_eval_rows(ij_session *session, const int32_t *ids, int64_t n, const ij_rows *rows, int n_rows, ij_err *err) {
+  if (!session) return ij__fail(err, IJ_E_ARGUMENT, "ij_session_eval_rows", "session is NULL");
+  ij_step_item item = {.session = session, .ids = ids, .n = n, .rows = rows, .n_rows = n_rows};
   return ij_step(session->model, &item, 1, err);
 }

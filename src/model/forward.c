@@ -19,7 +19,7 @@ typedef struct forward_ctx {
   int64_t n_head, chunk; /* of the head: rows whose logits are wanted, rows of weights per chunk */
 } forward_ctx;
 
-/* h[row] = RMSNorm(embed[id]) */
+/* h[row] = RMSNorm(embed[id]), or the row of a medium as it is */
 static void embed_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
   (void)worker;
   forward_ctx *c = ctx;
@@ -29,6 +29,10 @@ static void embed_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
   for (int64_t row = i0; row < i1; row++) {
     const ij_batch_item *item = &c->items[net->s.row_item[row]];
     float *h = net->s.h + row * hidden;
+    if (net->s.row_media[row]) {
+      memcpy(h, net->s.row_media[row], (size_t)hidden * sizeof *h);
+      continue;
+    }
     ij__weight_row(net, h, e, item->ids[net->s.row_at[row]]);
     net->kernels->rms_norm(h, h, net->weights->embed_norm, net->config->eps, hidden);
   }
@@ -186,6 +190,7 @@ static int64_t number_rows(ij_net *net, ij_batch_item *items, int n_items) {
     for (int64_t t = 0; t < items[i].n; t++, n_row++) {
       net->s.row_item[n_row] = i;
       net->s.row_at[n_row] = (int)t;
+      net->s.row_media[n_row] = items[i].media ? items[i].media[t] : NULL;
       net->s.bad[n_row] = 0;
     }
   }

@@ -51,6 +51,7 @@ typedef struct ij_scratch {
   ij_ffn *ffns;                /* [max(E + SH, 1)] */
   int *row_item, *row_at;      /* [N] which item a row belongs to, and its number there */
   int *tile_item, *tile_row;   /* [N] tiles of attention: item, first row in the item */
+  const float **row_media;     /* [N] what stands in for the embedding of a row; NULL: nothing does */
   int *bad;                    /* [N] 0, or 1 + index of the trace point where a row first was not finite */
   float *worker;               /* [threads][worker_floats] */
   int64_t worker_floats;
@@ -71,6 +72,7 @@ typedef struct ij_net {
 typedef struct ij_batch_item {
   ij_state *state;         /* pos advances by n when the step succeeds for this item */
   const int32_t *ids;
+  const float *const *media; /* NULL, or [n]: each NULL, or a row of a medium [H] in place of the id's embedding */
   int64_t n;
   int user;                /* the caller's, not touched */
   int64_t row0;            /* its first row in the batch; set by ij__forward */

@@ -74,6 +74,7 @@ static void plan_rows(planner *p, ij_scratch *s, const ij_config *c, size_t n) {
   s->row_at = take(p, n, sizeof(int));
   s->tile_item = take(p, n, sizeof(int));
   s->tile_row = take(p, n, sizeof(int));
+  s->row_media = take(p, n, sizeof(*s->row_media));
   s->bad = take(p, n, sizeof(int));
 }
 

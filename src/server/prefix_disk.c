@@ -128,7 +128,11 @@ static ij_status probe(ij_prefix_disk *d, ij_err *err) {
   ij_model_info info;
   int32_t ids[N_PROBE];
   ij_model_get_info(d->options.model, &info);
-  for (int i = 0; i < N_PROBE; i++) ids[i] = (int32_t)((uint32_t)(i + 1) * 2654435761u % (uint32_t)info.unpadded_vocab);
+  for (int i = 0; i < N_PROBE; i++) {
+    ids[i] = (int32_t)((uint32_t)(i + 1) * 2654435761u % (uint32_t)info.unpadded_vocab);
+    bool medium = ids[i] == ij_model_placeholder(d->options.model, false) || ids[i] == ij_model_placeholder(d->options.model, true);
+    if (medium) ids[i] = 0; /* refused without a medium */
+  }
   ij_session_options o = d->options.session;
   int64_t n = o.n_ctx = IJ_MIN(o.n_ctx, (int64_t)N_PROBE);
   ij_status status = ij_session_open(&s, d->options.model, &o, err);

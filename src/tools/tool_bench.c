@@ -153,13 +153,19 @@ static ij_status measure_first_token(bench *b, ij_err *err) {
   return IJ_OK;
 }
 
+/* Placeholders of media are refused without media. */
+static int32_t text_id(const ij_model *model, int32_t id) {
+  while (id > 0 && (id == ij_model_placeholder(model, false) || id == ij_model_placeholder(model, true))) id--;
+  return id;
+}
+
 /* Evaluates the prompt's ids from the session's position up to position `until`. */
 static ij_status fill(const bench *b, ij_session *session, int64_t until, ij_err *err) {
   int32_t ids[PIECE];
   int64_t begun = ij_session_pos(session);
   for (int64_t pos = begun; pos < until;) {
     int64_t n = IJ_MIN((int64_t)PIECE, until - pos);
-    for (int64_t i = 0; i < n; i++) ids[i] = prompt_id(b, pos + i);
+    for (int64_t i = 0; i < n; i++) ids[i] = text_id(b->model, prompt_id(b, pos + i));
     ij_status s = step_progress(b, (double)(pos - begun) / (double)(until - begun), err);
     if (s == IJ_OK) s = ij_session_eval(session, ids, n, err);
     if (s != IJ_OK) return s;
