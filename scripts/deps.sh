@@ -33,7 +33,7 @@ need() {
 }
 
 build_deps() {
-  need cc:gcc /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build /usr/include/microhttpd.h:libmicrohttpd-dev /usr/include/histedit.h:libedit-dev
+  need cc:gcc /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build /usr/include/microhttpd.h:libmicrohttpd-dev /usr/include/histedit.h:libedit-dev /usr/include/sndfile.h:libsndfile1-dev
 }
 
 vocab_deps() {
