@@ -101,7 +101,8 @@ typedef struct ij_attach_options {
   ij_media_options media;        /* of the model's towers */
   ij_video_options video;
   bool files;                    /* a URL may be a file: URL or a path; default false: data: URLs only */
-  int max_media;                 /* media of one prompt; default 64 */
+  int max_media;                 /* media of one prompt, a video counting as one; default 64 */
+  int64_t max_rows;              /* of all media of a prompt: more is IJ_E_CONTEXT, before more is opened; 0, the default: no limit */
   size_t max_bytes;              /* of one file; default 2^28 */
   /* Reads a remote URL for the caller who allows that; NULL: refused by name. *bytes is malloc'd, and freed by the library. */
   ij_status (*fetch)(void *user, const char *url, void **bytes, size_t *n_bytes, ij_err *err);
@@ -115,12 +116,17 @@ IJ_API void ij_attachments_close(ij_attachments **attachments);
 /* For ij_prompt_options.video, with the attachments as its user. */
 IJ_API ij_status ij_attachments_video(void *attachments, const char *part, size_t n_part, int *n_blocks, const double **seconds, bool *sound,
                                       ij_err *err);
-/* Opens the media of all segments of the prompt and sets their rows. Errors name the part: messages[2].content[0]. */
+/* Opens the media of all segments of the prompt and sets their rows. Errors name the part: messages[2].content[0]; the prompt can only be
+ * closed then. Another prompt may follow, as in a conversation: what both have stays open and encoded, the rest is dropped. */
 IJ_API ij_status ij_attachments_attach(ij_attachments *attachments, ij_prompt *prompt, ij_err *err);
+/* The first n ids of the prompt are in a session already (ij_session_common): media that lie in them need no encoding. */
+IJ_API void ij_attachments_held(ij_attachments *attachments, int64_t n_ids);
 /* Encodes what is not yet encoded. alive: asked between pieces of work, false is IJ_E_CANCELLED; may be NULL. */
 IJ_API ij_status ij_attachments_encode(ij_attachments *attachments, ij_towers *towers, bool (*alive)(void *user), void *user, ij_err *err);
-/* For ij_session_eval_rows with the ids of the prompt: [*n], owned by the attachments; `rows` are NULL before the encoding. */
+/* For ij_session_eval_rows with the ids of the prompt: [*n], in their order, owned by the attachments; `rows` are NULL before the encoding,
+ * and of media that were held. */
 IJ_API const ij_rows *ij_attachments_rows(const ij_attachments *attachments, int *n);
+/* One medium for each of those. */
 IJ_API int ij_attachments_n_media(const ij_attachments *attachments);
 IJ_API const ij_media *ij_attachments_media(const ij_attachments *attachments, int index);
 

@@ -28,13 +28,22 @@ ij_status ij__chat_fail_control(ij_chat_control c, const char *needed_for, ij_er
 
 /* --- a prompt while it is built */
 
+/* Where a medium comes from. */
+typedef struct ij_chat_place {
+  size_t message, part;     /* messages[message].content[part] */
+  bool video;
+  int block;                /* of frames in a video, else -1 */
+} ij_chat_place;
+
 typedef struct ij_chat_segment {
   ij_segment_kind kind;
   int32_t id;
   const char *name;         /* of a control token; else NULL and the text is at text + offset */
   size_t offset, n_bytes;
-  int64_t first;
+  int64_t first, n_ids;
   size_t source, n_source;  /* in text, too */
+  ij_chat_place place;      /* of a medium */
+  bool has_rows;            /* ij_prompt_set_rows was called */
 } ij_chat_segment;
 
 struct ij_prompt {
@@ -52,8 +61,10 @@ struct ij_prompt {
 ij_status ij__prompt_control(ij_prompt *p, ij_chat_control c, ij_err *err);
 /* Text that is never read as control tokens, whatever it spells. Empty text is no segment. */
 ij_status ij__prompt_text(ij_prompt *p, const char *bytes, size_t n, ij_err *err);
+/* Keeps the JSON of a content part, once for all placeholders that stand for it. */
+ij_status ij__prompt_source(ij_prompt *p, const char *source, size_t n_source, size_t *offset, ij_err *err);
 /* A placeholder, with the JSON of the content part it stands for. */
-ij_status ij__prompt_medium(ij_prompt *p, bool audio, const char *source, size_t n_source, ij_err *err);
+ij_status ij__prompt_medium(ij_prompt *p, bool audio, size_t source, size_t n_source, const ij_chat_place *place, ij_err *err);
 
 /* --- pieces of the renderer */
 

@@ -21,7 +21,7 @@ static ij_status add_segment(ij_prompt *p, ij_chat_segment **out, ij_err *err) {
     p->cap_segments = cap;
   }
   *out = &p->segments[p->n_segments++];
-  **out = (ij_chat_segment){.id = -1, .first = (int64_t)p->n_ids};
+  **out = (ij_chat_segment){.id = -1, .first = (int64_t)p->n_ids, .n_ids = 1, .place.block = -1};
   return IJ_OK;
 }
 
@@ -99,17 +99,46 @@ ij_status ij__prompt_text(ij_prompt *p, const char *bytes, size_t n, ij_err *err
   segment->kind = IJ_SEGMENT_TEXT;
   segment->offset = offset;
   segment->n_bytes = n;
+  segment->n_ids = (int64_t)n_ids;
   p->n_ids += n_ids;
   return IJ_OK;
 }
 
-ij_status ij__prompt_medium(ij_prompt *p, bool audio, const char *source, size_t n_source, ij_err *err) {
-  size_t offset;
-  ij_status s = keep(p, source, n_source, &offset, err);
-  if (s == IJ_OK) s = add_token(p, audio ? IJ_SEGMENT_AUDIO : IJ_SEGMENT_IMAGE, audio ? IJ_CHAT_AUDIO_ROW : IJ_CHAT_IMAGE_ROW, err);
+ij_status ij__prompt_source(ij_prompt *p, const char *source, size_t n_source, size_t *offset, ij_err *err) {
+  return keep(p, source, n_source, offset, err);
+}
+
+ij_status ij__prompt_medium(ij_prompt *p, bool audio, size_t source, size_t n_source, const ij_chat_place *place, ij_err *err) {
+  ij_status s = add_token(p, audio ? IJ_SEGMENT_AUDIO : IJ_SEGMENT_IMAGE, audio ? IJ_CHAT_AUDIO_ROW : IJ_CHAT_IMAGE_ROW, err);
   if (s != IJ_OK) return s;
-  p->segments[p->n_segments - 1].source = offset;
-  p->segments[p->n_segments - 1].n_source = n_source;
+  ij_chat_segment *segment = &p->segments[p->n_segments - 1];
+  segment->source = source;
+  segment->n_source = n_source;
+  segment->place = *place;
+  return IJ_OK;
+}
+
+static bool is_medium(const ij_chat_segment *s) { return s->kind == IJ_SEGMENT_IMAGE || s->kind == IJ_SEGMENT_AUDIO; }
+
+ij_status ij_prompt_set_rows(ij_prompt *prompt, int index, int64_t n_rows, ij_err *err) {
+  const char *where = "ij_prompt_set_rows";
+  if (!prompt || index < 0 || (size_t)index >= prompt->n_segments || !is_medium(&prompt->segments[index])) {
+    return ij__fail(err, IJ_E_ARGUMENT, where, "segment %d is no picture and no sound", index);
+  }
+  ij_chat_segment *segment = &prompt->segments[index];
+  if (segment->has_rows) return ij__fail(err, IJ_E_ARGUMENT, where, "segment %d has its rows already", index);
+  if (n_rows < 1 || (uint64_t)n_rows > SIZE_MAX / 2) {
+    return ij__fail(err, IJ_E_ARGUMENT, where, "expected at least 1 row for segment %d, found %lld", index, (long long)n_rows);
+  }
+  size_t more = (size_t)n_rows - 1, after = (size_t)segment->first + 1;
+  ij_status s = reserve_ids(prompt, more, err);
+  if (s != IJ_OK) return s;
+  memmove(prompt->ids + after + more, prompt->ids + after, (prompt->n_ids - after) * sizeof *prompt->ids);
+  for (size_t i = after; i < after + more; i++) prompt->ids[i] = segment->id;
+  prompt->n_ids += more;
+  segment->n_ids = n_rows;
+  segment->has_rows = true;
+  for (size_t i = (size_t)index + 1; i < prompt->n_segments; i++) prompt->segments[i].first += (int64_t)more;
   return IJ_OK;
 }
 
@@ -130,14 +159,17 @@ ij_turn_state ij_prompt_state(const ij_prompt *prompt) { return prompt->state; }
 int ij_prompt_n_segments(const ij_prompt *prompt) { return (int)prompt->n_segments; }
 
 ij_segment ij_prompt_segment(const ij_prompt *prompt, int index) {
-  if (index < 0 || (size_t)index >= prompt->n_segments) return (ij_segment){.kind = IJ_SEGMENT_TEXT, .id = -1, .bytes = ""};
+  if (index < 0 || (size_t)index >= prompt->n_segments) return (ij_segment){.kind = IJ_SEGMENT_TEXT, .id = -1, .bytes = "", .block = -1};
   const ij_chat_segment *s = &prompt->segments[index];
-  bool medium = s->kind == IJ_SEGMENT_IMAGE || s->kind == IJ_SEGMENT_AUDIO;
+  bool medium = is_medium(s);
   return (ij_segment){.kind = s->kind,
                       .id = s->id,
                       .bytes = s->name ? s->name : prompt->text.data + s->offset,
                       .n_bytes = s->n_bytes,
                       .first = s->first,
+                      .n_ids = s->n_ids,
                       .source = medium ? prompt->text.data + s->source : NULL,
-                      .n_source = s->n_source};
+                      .n_source = s->n_source,
+                      .block = s->place.block,
+                      .video = s->place.video};
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "chat/chat_int.h"
+#include "chat/part.h"
 #include "core/alloc.h"
 #include "core/status.h"
 #include "io/json.h"
@@ -83,14 +84,70 @@ static ij_status block(render *r, const char *author, size_t n_author, ij_chat_c
   return s;
 }
 
-static ij_status medium_block(render *r, bool audio, const ij_json_value *part, const char *where) {
+/* A content part in its place: the JSON that its placeholders point to. */
+typedef struct part_source {
+  size_t offset, n;
+  ij_chat_place place;
+} part_source;
+
+static ij_status keep_source(render *r, const ij_json_value *part, size_t index, const char *where, part_source *out) {
   r->scratch.len = 0;
+  *out = (part_source){.place = {.message = r->message, .part = index, .block = -1}};
   ij_status s = canonical(r, part, where);
-  if (s == IJ_OK) s = open_block(r, NULL, 0, audio ? IJ_CHAT_AUDIO : IJ_CHAT_IMAGE);
-  if (s == IJ_OK) s = ij__prompt_medium(r->p, audio, r->scratch.data, r->scratch.len, r->err);
+  out->n = r->scratch.len;
+  return s == IJ_OK ? ij__prompt_source(r->p, r->scratch.data, r->scratch.len, &out->offset, r->err) : s;
+}
+
+static ij_status medium_block(render *r, bool audio, const part_source *source) {
+  ij_status s = open_block(r, NULL, 0, audio ? IJ_CHAT_AUDIO : IJ_CHAT_IMAGE);
+  if (s == IJ_OK) s = ij__prompt_medium(r->p, audio, source->offset, source->n, &source->place, r->err);
   if (s == IJ_OK && audio) s = ij__prompt_control(r->p, IJ_CHAT_AUDIO_END, r->err);
   if (s == IJ_OK) s = ij__prompt_control(r->p, IJ_CHAT_END, r->err);
   return s;
+}
+
+/* "[2.5 s]", whatever the locale's decimal point is. */
+static ij_status time_block(render *r, double seconds) {
+  char number[40], text[48];
+  int n = snprintf(number, sizeof number, "%.1f", seconds);
+  size_t whole = strspn(number, "0123456789");
+  if (!(seconds >= 0 && seconds < 1e9) || n < 3) return ij__fail(r->err, IJ_E_ARGUMENT, "video", "a block of frames has no time");
+  n = snprintf(text, sizeof text, "[%.*s.%c s]", (int)whole, number, number[n - 1]);
+  return block(r, NULL, 0, IJ_CHAT_TEXT, text, (size_t)n, false);
+}
+
+/* The convention of docs/media.md: a line of text, then the time and the frames of every block, then the sound. */
+static ij_status video_blocks(render *r, const part_source *source, int n_blocks, const double *seconds, bool sound) {
+  static const char label[] = "Video frames in time order:";
+  part_source at = *source;
+  at.place.video = true;
+  ij_status s = block(r, NULL, 0, IJ_CHAT_TEXT, label, sizeof label - 1, false);
+  for (int i = 0; i < n_blocks && s == IJ_OK; i++) {
+    at.place.block = i;
+    s = time_block(r, seconds[i]);
+    if (s == IJ_OK) s = medium_block(r, false, &at);
+  }
+  at.place.block = -1;
+  return s == IJ_OK && sound ? medium_block(r, true, &at) : s;
+}
+
+static ij_status render_medium(render *r, bool audio, const ij_json_value *part, size_t index, const char *where) {
+  part_source source;
+  ij_status s = keep_source(r, part, index, where, &source);
+  return s == IJ_OK ? medium_block(r, audio, &source) : s;
+}
+
+static ij_status render_video(render *r, const ij_json_value *part, size_t index, const char *where) {
+  int n_blocks = 0;
+  const double *seconds = NULL;
+  bool sound = false;
+  part_source source;
+  ij_status s = keep_source(r, part, index, where, &source);
+  if (s != IJ_OK) return s;
+  s = r->opt->video(r->opt->user, r->scratch.data, r->scratch.len, &n_blocks, &seconds, &sound, r->err);
+  if (s == IJ_OK && (n_blocks < 1 || !seconds)) s = ij__fail(r->err, IJ_E_ARGUMENT, where, "the video has no frames");
+  if (s == IJ_OK) s = video_blocks(r, &source, n_blocks, seconds, sound);
+  return ij__part_fail(s, where, r->err);
 }
 
 static ij_status effort_block(render *r) {
@@ -103,7 +160,7 @@ static ij_status effort_block(render *r) {
 
 /* --- content */
 
-typedef enum part_kind { PART_TEXT, PART_IMAGE, PART_AUDIO, PART_OTHER } part_kind;
+typedef enum part_kind { PART_TEXT, PART_IMAGE, PART_AUDIO, PART_VIDEO, PART_OTHER } part_kind;
 
 static bool is_one_of(const char *bytes, size_t n, const char *const *words) {
   for (; *words; words++) {
@@ -116,8 +173,10 @@ static part_kind kind_of(const char *type, size_t n) {
   static const char *const text[] = {"text", "input_text", NULL};
   static const char *const image[] = {"image", "input_image", "image_url", NULL};
   static const char *const audio[] = {"audio", "input_audio", "audio_url", NULL};
+  static const char *const video[] = {"video", "video_url", NULL};
   if (is_one_of(type, n, text)) return PART_TEXT;
   if (is_one_of(type, n, image)) return PART_IMAGE;
+  if (is_one_of(type, n, video)) return PART_VIDEO;
   return is_one_of(type, n, audio) ? PART_AUDIO : PART_OTHER;
 }
 
@@ -139,7 +198,11 @@ static ij_status read_part(const render *r, const ij_json_value *part, size_t in
   *kind = kind_of(name, n_name);
   if (*kind == PART_OTHER) {
     return fail_value(r, element_of(r, "content", index, ".type").text,
-                      "text, input_text, image, input_image, image_url, audio, input_audio or audio_url", name, n_name);
+                      "text, input_text, image, input_image, image_url, audio, input_audio, audio_url, video or video_url", name, n_name);
+  }
+  if (*kind == PART_VIDEO && !r->opt->video) {
+    return ij__fail(r->err, IJ_E_UNSUPPORTED, element_of(r, "content", index, ".type").text,
+                    "a video becomes pictures only where it can be opened, which is not done here");
   }
   if (*kind == PART_TEXT) ij__json_get_string(ij__json_member(part, "text"), text, n);
   return IJ_OK;
@@ -159,7 +222,8 @@ static ij_status render_parts(render *r, const ij_json_value *parts) {
     field_path where = element_of(r, "content", index, "");
     if (kind == PART_TEXT) s = block(r, NULL, 0, IJ_CHAT_TEXT, text, n, open);
     else if (open) s = ij__fail(r->err, IJ_E_ARGUMENT, where.text, "only text can be continued; the last part is a medium");
-    else s = medium_block(r, kind == PART_AUDIO, part, where.text);
+    else if (kind == PART_VIDEO) s = render_video(r, part, index, where.text);
+    else s = render_medium(r, kind == PART_AUDIO, part, index, where.text);
   }
   return s;
 }

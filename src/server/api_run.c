@@ -257,7 +257,7 @@ static void on_end(void *user, ij_job_end end, const ij_job_usage *usage, const 
 /* The renderer names places in the messages that it got; where those are not the client's own, only the field can be named. */
 static bool render_error(const api_request *r, api_error *e, const ij_err *err) {
   bool own = strcmp(r->messages_param, "messages") == 0;
-  const char *param = own && err->code == IJ_E_ARGUMENT ? err->where : r->messages_param;
+  const char *param = own && (err->code == IJ_E_ARGUMENT || err->code == IJ_E_UNSUPPORTED) ? err->where : r->messages_param;
   if (r->effort_param && strcmp(err->where, "effort") == 0) param = r->effort_param;
   return ij__api_error_from(e, err, param);
 }

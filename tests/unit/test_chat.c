@@ -27,7 +27,7 @@ static void refusals_name_the_field(void) {
       {"{\"messages\":[{\"role\":\"user\",\"content\":5}]}", "messages[0].content", "found an integer"},
       {"{\"messages\":[{\"role\":\"user\",\"content\":{}}]}", "messages[0].content", "found an object"},
       {"{\"messages\":[{\"role\":\"user\",\"content\":[null]}]}", "messages[0].content[0]", "a part"},
-      {"{\"messages\":[{\"role\":\"user\",\"content\":[\"a\",{\"type\":\"video\"}]}]}", "messages[0].content[1].type", "found \"video\""},
+      {"{\"messages\":[{\"role\":\"user\",\"content\":[\"a\",{\"type\":\"movie\"}]}]}", "messages[0].content[1].type", "found \"movie\""},
       {"{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":1}]}]}", "messages[0].content[0].type", "a string, found an integer"},
       {"{\"messages\":[{\"role\":\"assistant\",\"reasoning_content\":[]}]}", "messages[0].reasoning_content", "a string or null"},
       {"{\"messages\":[{\"role\":\"assistant\",\"reasoning\":1}]}", "messages[0].reasoning", "a string or null"},
