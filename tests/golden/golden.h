@@ -1,5 +1,6 @@
 /* golden.h: a checkpoint with the oracle's answers beside it, and small helpers that the golden programs share.
  *
+ * A case with media has "media" in golden.json, a list of [first, n, row0, sound], and their rows in golden.safetensors.
  * golden.json may name a file of the folder as "model", which is opened instead of the folder, and need not have a short prompt;
  * golden.safetensors need not have a trace. Folders on a command line may be named in a file, one a line: @FILE.
  */
@@ -15,6 +16,7 @@
 
 #define GOLDEN_MAX 4096
 #define GOLDEN_MAX_FOLDERS 256
+#define GOLDEN_MAX_MEDIA 64
 
 typedef struct golden {
   ij_ckpt *file;
@@ -25,6 +27,8 @@ typedef struct golden {
   int n_greedy, n_short, n_short_greedy;
   int32_t greedy[GOLDEN_MAX], short_prompt[GOLDEN_MAX], short_greedy[GOLDEN_MAX];
   double margin;
+  int n_media;
+  ij_rows media[GOLDEN_MAX_MEDIA]; /* among the ids of the prompt; no two have one digest */
 } golden;
 
 static inline int golden_ids(const ij_json_value *root, const char *key, int32_t *out) {
@@ -33,6 +37,45 @@ static inline int golden_ids(const ij_json_value *root, const char *key, int32_t
   int n = 0;
   int64_t id;
   while (n < GOLDEN_MAX && ij__json_next(list, &it, NULL, NULL, &v) && ij__json_get_int(v, &id)) out[n++] = (int32_t)id;
+  return n;
+}
+
+/* The media of the prompt: places from golden.json, rows from golden.safetensors. */
+static inline void golden_media(golden *g, const ij_json_value *root) {
+  const ij_json_value *list = ij__json_member(root, "media"), *v, *number;
+  ij_json_iter it = {0};
+  while (g->n_media < GOLDEN_MAX_MEDIA && ij__json_next(list, &it, NULL, NULL, &v)) {
+    int64_t at[4] = {0};
+    ij_json_iter in = {0};
+    for (int i = 0; i < 4 && ij__json_next(v, &in, NULL, NULL, &number); i++) ij__json_get_int(number, &at[i]);
+    uint64_t name = (uint64_t)++g->n_media;
+    g->media[name - 1] = (ij_rows){.first = at[0], .n = at[1], .row0 = at[2], .digest = {name, ~name}};
+  }
+}
+
+static inline bool golden_media_rows(golden *g) {
+  const ij_tensor_view *rows = ij__ckpt_find(g->file, "media_rows");
+  int64_t n = 0;
+  for (int i = 0; rows && i < g->n_media; i++) {
+    g->media[i].rows = (const float *)rows->data + n * rows->dims[1];
+    n += g->media[i].n;
+  }
+  return rows && rows->dims[0] == n;
+}
+
+/* The media at ids [from, to) of the prompt, as a caller who cuts it there passes them. Of golden.media when the file is open. */
+static inline int golden_cut(const ij_rows *media, int n_media, int64_t hidden, int64_t from, int64_t to, ij_rows *out) {
+  int n = 0;
+  for (int i = 0; i < n_media; i++) {
+    const ij_rows *r = &media[i];
+    int64_t first = r->first > from ? r->first : from, end = r->first + r->n < to ? r->first + r->n : to;
+    if (first >= end) continue;
+    out[n] = *r;
+    out[n].first = first - from;
+    out[n].n = end - first;
+    out[n].rows = r->rows + (first - r->first) * hidden;
+    out[n++].row0 = r->row0 + first - r->first;
+  }
   return n;
 }
 
@@ -65,6 +108,7 @@ static inline bool golden_open(golden *g, const char *folder) {
   g->n_short = golden_ids(root, "short_prompt", g->short_prompt);
   g->n_short_greedy = golden_ids(root, "short_greedy", g->short_greedy);
   ij__json_get_double(ij__json_member(root, "margin"), &g->margin);
+  golden_media(g, root);
   ij__json_free(&doc);
   ij__free(text);
   snprintf(path, sizeof path, "%s/golden.safetensors", folder);
@@ -75,6 +119,10 @@ static inline bool golden_open(golden *g, const char *folder) {
   const ij_tensor_view *logits = ij__ckpt_find(g->file, "logits"), *trace = ij__ckpt_find(g->file, "trace");
   if (!logits || logits->dims[0] != g->n || (trace && trace->dims[1] != g->n)) {
     TEST_FAIL("%s lacks logits, or they or the trace do not fit the prompt", path);
+    return false;
+  }
+  if (g->n_media > 0 && !golden_media_rows(g)) {
+    TEST_FAIL("%s lacks the rows of the media, or has another number of them", path);
     return false;
   }
   g->logits = logits->data;

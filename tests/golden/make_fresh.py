@@ -1,6 +1,7 @@
 """Checkpoints that nobody has looked at: random dimensions and weights, with the oracle's answers beside them.
 
     python3 make_fresh.py OUT COUNT SEED    OUT/fresh-00 .. , a line of dimensions each
+    python3 make_fresh.py OUT COUNT SEED media    OUT/media-00 .. , the same with rows of media in the prompts
     python3 make_fresh.py OUT fixtures      the committed fixtures: weights regenerated from their seeds, checked against nano.sha256
 
 Head counts, windows, extents, widths and expert counts are mostly not powers of two. Every case has greedy margins wide enough that ids may be
@@ -38,17 +39,17 @@ def dimensions(rng):
                 local=local, mtp=pick(0, 1), mtp_local=[0])
 
 
-def fresh(out, count, seed):
+def fresh(out, count, seed, kind="fresh"):
     for i in range(count):
         layout = LAYOUTS[i % len(LAYOUTS)]
         for attempt in range(20):
             case = seed + 1000 * i + attempt
             p = dimensions(np.random.default_rng(case))
             mk.PRESETS["fresh"] = p
-            folder = out / f"fresh-{i:02d}"
+            folder = out / f"{kind}-{i:02d}"
             shutil.rmtree(folder, ignore_errors=True)
             stored, cfg = mk.write(folder, layout, "fresh", case, shards=1 + i % 3)
-            mg.golden(folder, layout, stored, cfg, case)
+            mg.golden(folder, layout, stored, cfg, case, kind == "media")
             g = json.loads((folder / "golden.json").read_text())
             if min(g["margin"], g["short_margin"]) > 1e-3:
                 break
@@ -75,4 +76,4 @@ if __name__ == "__main__":
     if sys.argv[2] == "fixtures":
         fixtures(target)
     else:
-        fresh(target, int(sys.argv[2]), int(sys.argv[3]))
+        fresh(target, int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:5])

@@ -32,12 +32,20 @@ static void check_logits(const float *logits, const char *how, int chunk) {
   if (!(d <= BOUND)) TEST_FAIL("%s: logits %s %d differ by %.3g, more than %g", folder, how, chunk, d, BOUND);
 }
 
+/* The media at ids [from, to) of the prompt, for an item of a step. */
+static void put_media(ij_step_item *item, int64_t from, int64_t to) {
+  static ij_rows rows[GOLDEN_MAX_MEDIA];
+  item->n_rows = golden_cut(g.media, g.n_media, g.hidden, from, to, rows);
+  item->rows = rows;
+}
+
 static void parity_in_chunks(ij_model *m, int chunk) {
   ij_session *s = open_session_or_fail(m, CTX, IJ_KV_F32);
   float *logits = malloc((size_t)(g.n * g.n_vocab) * sizeof *logits);
   ij_err err;
   for (int64_t t = 0; t < g.n; t += chunk) {
     ij_step_item item = {.session = s, .ids = g.prompt + t, .n = t + chunk < g.n ? chunk : g.n - t, .logits_all = logits + t * g.n_vocab};
+    put_media(&item, t, t + item.n);
     CHECK_OK(ij_step(m, &item, 1, &err), err);
   }
   check_logits(logits, "in chunks of", chunk);
@@ -51,6 +59,7 @@ static void parity_trace(ij_model *m) {
   float *trace = malloc((size_t)(g.n_point * g.n * g.hidden) * sizeof *trace);
   ij_err err;
   ij_step_item item = {.session = s, .ids = g.prompt, .n = g.n, .trace = trace};
+  put_media(&item, 0, g.n);
   CHECK_OK(ij_step(m, &item, 1, &err), err);
   for (int64_t p = 0; p < g.n_point; p++) {
     double d = max_diff(trace + p * g.n * g.hidden, g.trace + p * g.n * g.hidden, g.n * g.hidden);
@@ -60,10 +69,11 @@ static void parity_trace(ij_model *m) {
   ij_session_close(&s);
 }
 
-static void parity_greedy(ij_model *m, const int32_t *prompt, int n_prompt, const int32_t *want, int n_want) {
+/* n_media: of the prompt, those of g or none. */
+static void parity_greedy(ij_model *m, const int32_t *prompt, int n_prompt, int n_media, const int32_t *want, int n_want) {
   ij_session *s = open_session_or_fail(m, CTX, IJ_KV_F32);
   ij_err err;
-  CHECK_OK(ij_session_eval(s, prompt, n_prompt, &err), err);
+  CHECK_OK(ij_session_eval_rows(s, prompt, n_prompt, g.media, n_media, &err), err);
   for (int i = 0; i < n_want; i++) {
     ij_choice c = {0};
     CHECK_OK(ij_session_sample(s, NULL, &c, &err), err);
@@ -82,8 +92,8 @@ static void parity(void) {
     static const int chunks[] = {4096, 16, 7, 5, 1};
     for (int i = 0; i < 5; i++) parity_in_chunks(m, chunks[i]);
     if (g.trace) parity_trace(m);
-    parity_greedy(m, g.prompt, (int)g.n, g.greedy, g.n_greedy);
-    if (g.n_short) parity_greedy(m, g.short_prompt, g.n_short, g.short_greedy, g.n_short_greedy);
+    parity_greedy(m, g.prompt, (int)g.n, g.n_media, g.greedy, g.n_greedy);
+    if (g.n_short) parity_greedy(m, g.short_prompt, g.n_short, 0, g.short_greedy, g.n_short_greedy);
     ij_model_close(&m);
   }
   golden_close(&g);

@@ -17,10 +17,27 @@
 static const char *folder;
 static int32_t tokens[N_TOKENS];
 static float *plain; /* [N_TOKENS, vocab] */
-static int64_t n_vocab;
+static int64_t n_vocab, hidden;
+static ij_rows media[GOLDEN_MAX_MEDIA]; /* among the tokens */
+static int n_media;
+static float *media_rows;
 static ij_kv_type kv;
 static const char *bits_path;
 static int every = 1;
+
+/* An item for tokens [from, to), with the media there. Items of one step have places of their own for them. */
+static ij_step_item item_of(ij_session *s, int64_t from, int64_t to, float *logits) {
+  static ij_rows rows[8][GOLDEN_MAX_MEDIA];
+  static int next;
+  ij_rows *mine = rows[next++ % 8];
+  return (ij_step_item){.session = s, .ids = tokens + from, .n = to - from, .logits_all = logits, .rows = mine,
+                        .n_rows = golden_cut(media, n_media, hidden, from, to, mine)};
+}
+
+static ij_status eval(ij_session *s, int64_t from, int64_t to, ij_err *err) {
+  ij_step_item item = item_of(s, from, to, NULL);
+  return ij_session_eval_rows(s, item.ids, item.n, item.rows, item.n_rows, err);
+}
 
 static void expect_same(const float *got, int64_t from, int64_t n, const char *how, int a, int b) {
   for (int64_t t = 0; t < n; t++) {
@@ -36,7 +53,7 @@ static void advance(ij_model *m, ij_session *s, int64_t from, int64_t to, int ch
   float *logits = malloc((size_t)(to - from) * (size_t)n_vocab * sizeof *logits);
   ij_err err;
   for (int64_t t = from; t < to; t += chunk) {
-    ij_step_item item = {.session = s, .ids = tokens + t, .n = to - t < chunk ? to - t : chunk, .logits_all = logits + (t - from) * n_vocab};
+    ij_step_item item = item_of(s, t, to - t < chunk ? to : t + chunk, logits + (t - from) * n_vocab);
     CHECK_OK(ij_step(m, &item, 1, &err), err);
   }
   expect_same(logits, from, to - from, how, a, b);
@@ -80,11 +97,12 @@ static void same_in_company(void) {
       ij_step_item items[6];
       int64_t n = 1 + round % 9 < N_TOKENS - done ? 1 + round % 9 : N_TOKENS - done;
       for (int i = 0; i <= n_other; i++) {
-        items[i] = (ij_step_item){.session = all[i], .ids = tokens + (i * 7 + round) % 60, .n = 1 + (i * 5 + round) % 12};
+        int from = (i * 7 + round) % 60;
+        items[i] = item_of(all[i], from, from + 1 + (i * 5 + round) % 12, NULL);
       }
       int me = round % (n_other + 1); /* anywhere in the list */
-      items[me] = (ij_step_item){.session = all[0], .ids = tokens + done, .n = n, .logits_all = logits + done * n_vocab};
-      if (me != 0) items[0] = (ij_step_item){.session = all[me], .ids = tokens + 3, .n = 2};
+      items[me] = item_of(all[0], done, done + n, logits + done * n_vocab);
+      if (me != 0) items[0] = item_of(all[me], 3, 5, NULL);
       CHECK_OK(ij_step(m, items, n_other + 1, &err), err);
       done += n;
       for (int i = 1; i <= n_other; i++) { /* the others must not run out of room */
@@ -122,7 +140,7 @@ static void rollback_has_limits(void) {
   if (!m) return;
   ij_session *s = open_session_or_fail(m, CTX, kv);
   ij_err err;
-  CHECK_OK(ij_session_eval(s, tokens, N_TOKENS, &err), err);
+  CHECK_OK(eval(s, 0, N_TOKENS, &err), err);
   CHECK_INT(ij_session_rollback(s, 65, &err), IJ_E_RANGE);
   CHECK_HAS(err.message, "64 tokens can be taken back now");
   CHECK_INT(ij_session_rollback(s, N_TOKENS + 1, &err), IJ_E_RANGE);
@@ -147,7 +165,7 @@ static void same_after_fork(void) {
     if (at) advance(m, s, 0, at, 32, "before fork", at, 0);
     CHECK_OK(ij_session_fork(&f, s, &err), err);
     CHECK((ij_session_logits(f) == NULL) == (at == 0));
-    for (int i = 0; i < 5; i++) CHECK_OK(ij_session_eval(s, tokens + i, 1, &err), err); /* the original goes elsewhere */
+    for (int i = 0; i < 5; i++) CHECK_OK(eval(s, i, i + 1, &err), err); /* the original goes elsewhere */
     if (at < N_TOKENS) advance(m, f, at, N_TOKENS, 13, "after fork at", at, 0);
     ij_session_close(&s);
     ij_session_close(&f);
@@ -193,7 +211,7 @@ static void same_after_restore(void) {
     o.kv_type = kv;
     o.max_rollback = 17;
     CHECK_OK(ij_session_open(&s, m, &o, &err), err);
-    CHECK_OK(ij_session_eval(s, tokens, 9, &err), err);
+    CHECK_OK(eval(s, 0, 9, &err), err);
     CHECK_OK(ij_session_restore(s, tape_read, &t, &err), err);
     CHECK_INT(ij_session_pos(s), at);
     CHECK(memcmp(ij_session_ids(s), tokens, (size_t)at * sizeof *tokens) == 0);
@@ -217,15 +235,17 @@ static void same_after_restore(void) {
   ij_model_close(&m);
 }
 
-/* The token loop must not allocate: the guard refuses and counts. */
+/* The token loop must not allocate, besides the list of a session's media, which grows before its step: the guard refuses and counts. */
 static void no_allocation_in_the_loop(void) {
   ij_model *m = open_model_or_fail(folder, 2, 32, NULL);
   if (!m) return;
   ij_session *s = open_session_or_fail(m, CTX, kv);
   ij_err err;
+  CHECK_OK(eval(s, 0, N_TOKENS, &err), err); /* once, for the list of its media */
+  CHECK_OK(ij_session_rollback(s, N_TOKENS, &err), err);
   int64_t violations = ij__alloc_violations(), blocks = ij__alloc_blocks();
   size_t bytes = ij__alloc_bytes();
-  CHECK_OK(ij_session_eval(s, tokens, N_TOKENS, &err), err);
+  CHECK_OK(eval(s, 0, N_TOKENS, &err), err);
   ij_sample_options o = ij_sample_options_default();
   o.temperature = 0.8f;
   o.top_p = 0.9f;
@@ -251,10 +271,7 @@ static void bad_items_fail_alone(void) {
   ij_err err;
   int32_t beyond[] = {(int32_t)n_vocab};
   float *logits = malloc((size_t)N_TOKENS * (size_t)n_vocab * sizeof *logits);
-  ij_step_item items[] = {{.session = b, .ids = tokens, .n = 9},
-                          {.session = a, .ids = tokens, .n = N_TOKENS, .logits_all = logits},
-                          {.session = a, .ids = tokens, .n = 1},
-                          {.session = b, .ids = beyond, .n = 1}};
+  ij_step_item items[] = {item_of(b, 0, 9, NULL), item_of(a, 0, N_TOKENS, logits), item_of(a, 0, 1, NULL), {.session = b, .ids = beyond, .n = 1}};
   CHECK_INT(ij_step(m, items, 4, &err), IJ_E_CONTEXT);
   CHECK_HAS(err.message, "do not fit into a context of 8");
   CHECK_INT(items[1].status, IJ_OK);
@@ -300,13 +317,23 @@ static bool begin(void) {
   for (int i = 0; i < g.n && n < N_TOKENS; i++) tokens[n++] = g.prompt[i];
   for (int i = 0; n < N_TOKENS; i++) tokens[n++] = g.greedy[i % g.n_greedy];
   n_vocab = g.n_vocab;
+  hidden = g.hidden;
+  n_media = g.n_media;
+  int64_t n_rows = 0;
+  for (int i = 0; i < n_media; i++) n_rows += g.media[i].n;
+  media_rows = malloc((size_t)(n_rows * hidden + 1) * sizeof *media_rows);
+  if (n_rows > 0) memcpy(media_rows, g.media[0].rows, (size_t)(n_rows * hidden) * sizeof *media_rows);
+  for (int64_t i = 0, at = 0; i < n_media; at += media[i++].n * hidden) {
+    media[i] = g.media[i];
+    media[i].rows = media_rows + at;
+  }
   golden_close(&g);
   ij_model *m = open_model_or_fail(folder, 1, 512, NULL);
   if (!m) return false;
   ij_session *s = open_session_or_fail(m, CTX, kv);
   ij_err err;
   plain = malloc((size_t)N_TOKENS * (size_t)n_vocab * sizeof *plain);
-  ij_step_item item = {.session = s, .ids = tokens, .n = N_TOKENS, .logits_all = plain};
+  ij_step_item item = item_of(s, 0, N_TOKENS, plain);
   CHECK_OK(ij_step(m, &item, 1, &err), err);
   ij_session_close(&s);
   ij_model_close(&m);
@@ -340,7 +367,8 @@ int main(int argc, char **argv) {
       RUN(bad_items_fail_alone);
     }
     free(plain);
-    plain = NULL;
+    free(media_rows);
+    plain = media_rows = NULL;
   }
   return test_report();
 }
