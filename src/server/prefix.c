@@ -16,7 +16,6 @@
 
 typedef struct entry {
   ij_session *session;
-  uint64_t media_hash;
   size_t bytes;
   uint64_t used;             /* a clock of uses; 0: superseded, leaves first */
   bool before_new;           /* while one is added: it goes on from here */
@@ -67,7 +66,7 @@ bool ij__prefix_push_out(ij_prefix *c) {
     const entry *a = &c->entries[i], *b = &c->entries[oldest];
     if (a->used < b->used || (a->used == b->used && ij_session_pos(a->session) < ij_session_pos(b->session))) oldest = i;
   }
-  if (c->disk) ij__prefix_disk_save(c->disk, c->entries[oldest].session, c->entries[oldest].media_hash);
+  if (c->disk) ij__prefix_disk_save(c->disk, c->entries[oldest].session);
   drop(c, oldest);
   return true;
 }
@@ -84,14 +83,13 @@ void ij__prefix_close(ij_prefix **cache) {
 
 /* ------------------------------------------------------------------------------------------------------------- matching */
 
-static int64_t common(const int32_t *a, int64_t n_a, const int32_t *b, int64_t n_b) {
-  int64_t n = IJ_MIN(n_a, n_b), i = 0;
-  while (i < n && a[i] == b[i]) i++;
-  return i;
-}
+static int64_t common_with(const ij_session *s, const ij_prefix_query *q) { return ij_session_common(s, q->ids, q->n_ids, q->rows, q->n_rows); }
 
-static int64_t common_with(const ij_session *s, const int32_t *ids, int64_t n_ids) {
-  return common(ij_session_ids(s), ij_session_pos(s), ids, n_ids);
+/* Whether b begins with all of a. */
+static bool begins_with(const ij_session *b, const ij_session *a) {
+  int n_rows;
+  const ij_rows *rows = ij_session_rows(a, &n_rows);
+  return ij_session_common(b, ij_session_ids(a), ij_session_pos(a), rows, n_rows) == ij_session_pos(a);
 }
 
 /* The first position that a session can be taken back to (besides 0). */
@@ -99,7 +97,7 @@ static int64_t reach(const ij_session *s) { return ij_session_pos(s) - ij_sessio
 
 /* How many ids of the query session s saves. */
 static int64_t saves(const ij_session *s, const ij_prefix_query *q) {
-  int64_t n = common_with(s, q->ids, q->n_ids);
+  int64_t n = common_with(s, q);
   if (n == q->n_ids && !(ij_session_pos(s) == n && ij_session_logits(s))) n--;
   return n == ij_session_pos(s) || n >= reach(s) ? n : 0;
 }
@@ -109,7 +107,6 @@ static int best_entry(const ij_prefix *c, const ij_prefix_query *q, int64_t *n_s
   *n_saved = 0;
   for (int i = 0; i < c->n; i++) {
     const entry *e = &c->entries[i];
-    if (e->media_hash != q->media_hash) continue;
     int64_t n = saves(e->session, q);
     if (n < IJ_PREFIX_MIN || n < *n_saved) continue;
     if (n == *n_saved && ij_session_pos(e->session) >= ij_session_pos(c->entries[best].session)) continue; /* the less to take back, the better */
@@ -130,7 +127,7 @@ int64_t ij__prefix_find(const ij_prefix *c, const ij_prefix_query *q) {
 /* Which marks of the query could be had from this session later. True: at least one. */
 static bool covers(const ij_session *s, ij_prefix_query *q) {
   bool any = false;
-  int64_t n = common_with(s, q->ids, q->n_ids);
+  int64_t n = common_with(s, q);
   for (int i = 0; i < q->n_marks; i++) {
     q->covered[i] = q->marks[i] <= n && (q->marks[i] == ij_session_pos(s) || q->marks[i] >= reach(s));
     any |= q->covered[i];
@@ -179,15 +176,14 @@ int64_t ij__prefix_take(ij_prefix *c, ij_prefix_query *q, ij_session **out) {
 
 /* Whether everything that could be had from a could be had from b as well. */
 static bool replaces(const ij_session *b, const ij_session *a) {
-  return common_with(b, ij_session_ids(a), ij_session_pos(a)) == ij_session_pos(a) && reach(b) <= reach(a);
+  return begins_with(b, a) && reach(b) <= reach(a);
 }
 
 /* Of the entries that the new one goes on from, all but the first (a system prompt, perhaps of many) and the latest are superseded. */
-static void supersede(ij_prefix *c, const ij_session *s, uint64_t media_hash) {
+static void supersede(ij_prefix *c, const ij_session *s) {
   for (int i = 0; i < c->n; i++) {
     entry *e = &c->entries[i];
-    int64_t pos = ij_session_pos(e->session);
-    e->before_new = e->media_hash == media_hash && common_with(s, ij_session_ids(e->session), pos) == pos;
+    e->before_new = begins_with(s, e->session);
   }
   for (int i = 0; i < c->n; i++) {
     int n_shorter = 0, n_longer = 0;
@@ -200,7 +196,7 @@ static void supersede(ij_prefix *c, const ij_session *s, uint64_t media_hash) {
   }
 }
 
-static bool add_entry(ij_prefix *c, ij_session *s, uint64_t media_hash, size_t bytes) {
+static bool add_entry(ij_prefix *c, ij_session *s, size_t bytes) {
   if (c->n == c->cap) {
     int bigger = c->cap ? 2 * c->cap : 16;
     entry *p = ij__realloc(c->entries, (size_t)bigger * sizeof *p);
@@ -208,12 +204,12 @@ static bool add_entry(ij_prefix *c, ij_session *s, uint64_t media_hash, size_t b
     c->entries = p;
     c->cap = bigger;
   }
-  c->entries[c->n++] = (entry){.session = s, .media_hash = media_hash, .bytes = bytes, .used = ++c->clock};
+  c->entries[c->n++] = (entry){.session = s, .bytes = bytes, .used = ++c->clock};
   c->bytes += bytes;
   return true;
 }
 
-void ij__prefix_put(ij_prefix *c, ij_session **session, uint64_t media_hash) {
+void ij__prefix_put(ij_prefix *c, ij_session **session) {
   ij_session *s = *session;
   *session = NULL;
   if (!s) return;
@@ -221,7 +217,6 @@ void ij__prefix_put(ij_prefix *c, ij_session **session, uint64_t media_hash) {
   bool keep = ij_session_pos(s) >= IJ_PREFIX_MIN && bytes <= c->options.max_bytes;
   for (int i = 0; keep && i < c->n; i++) {
     entry *e = &c->entries[i];
-    if (e->media_hash != media_hash) continue;
     if (replaces(s, e->session)) {
       drop(c, i--);
     } else if (replaces(e->session, s)) {
@@ -230,16 +225,16 @@ void ij__prefix_put(ij_prefix *c, ij_session **session, uint64_t media_hash) {
     }
   }
   while (keep && bytes > c->options.max_bytes - c->bytes) ij__prefix_push_out(c);
-  if (keep) supersede(c, s, media_hash);
-  if (!keep || !add_entry(c, s, media_hash, bytes)) ij_session_close(&s);
+  if (keep) supersede(c, s);
+  if (!keep || !add_entry(c, s, bytes)) ij_session_close(&s);
 }
 
-void ij__prefix_copy(ij_prefix *c, const ij_session *s, uint64_t media_hash) {
+void ij__prefix_copy(ij_prefix *c, const ij_session *s) {
   size_t bytes = ij_session_bytes_used(s);
   if (bytes > c->options.max_bytes) return;
   while (bytes > c->options.max_bytes - c->bytes) ij__prefix_push_out(c); /* before the copy is there, not after */
   ij_session *copy = copy_of(s);
-  ij__prefix_put(c, &copy, media_hash);
+  ij__prefix_put(c, &copy);
 }
 
 ij_prefix_stats ij__prefix_get_stats(const ij_prefix *c) {

@@ -1,4 +1,4 @@
-/* prefix.h: the prefix cache: sessions that jobs have left behind, found again by the ids they hold.
+/* prefix.h: the prefix cache: sessions that jobs have left behind, found again by the ids and media they hold.
  *
  * An entry is a whole session. A new prompt takes the entry that saves it most: the session itself where it only goes on, a copy, taken
  * back, where it diverges within what a session can take back. Both are exact, so an answer has the same bits with any state of the cache.
@@ -32,7 +32,8 @@ void ij__prefix_close(ij_prefix **cache);
 typedef struct ij_prefix_query {
   const int32_t *ids;
   int64_t n_ids;
-  uint64_t media_hash;
+  const ij_rows *rows;         /* [n_rows] media among them; their floats are not looked at */
+  int n_rows;
   const int64_t *marks;        /* positions to which later prompts are expected to come back, ascending */
   int n_marks;
   bool covered[8];             /* out, [n_marks]: an entry from which that position can be had stays in the cache */
@@ -44,9 +45,9 @@ int64_t ij__prefix_find(const ij_prefix *cache, const ij_prefix_query *query);
  * the session has its logits. */
 int64_t ij__prefix_take(ij_prefix *cache, ij_prefix_query *query, ij_session **out);
 /* Keeps a session, which is the cache's from then on. */
-void ij__prefix_put(ij_prefix *cache, ij_session **session, uint64_t media_hash);
+void ij__prefix_put(ij_prefix *cache, ij_session **session);
 /* Keeps a copy of a session that goes on; without the memory nothing is kept. */
-void ij__prefix_copy(ij_prefix *cache, const ij_session *session, uint64_t media_hash);
+void ij__prefix_copy(ij_prefix *cache, const ij_session *session);
 /* Pushes out the entry that has not been used for longest. False: there is none. */
 bool ij__prefix_push_out(ij_prefix *cache);
 

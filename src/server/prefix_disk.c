@@ -25,20 +25,27 @@
 #define SUFFIX ".ijprefix"
 #define PART ".ijprefix-part"
 #define MAGIC 0x58464552504a4949u /* "IIJPREFX" */
-#define VERSION 1u
+#define VERSION 2u
 #define GAIN 32        /* ids that a file must save more than memory does: reading costs too */
 #define MAX_FILES 4096
 #define N_PROBE 16
 
 /* All fields are 8 bytes, little endian as all supported machines are. */
 typedef struct head {
-  uint64_t magic, version, identity, kv_type, media_hash, n_ids, reach, has_logits;
+  uint64_t magic, version, identity, kv_type, n_ids, n_media, reach, has_logits;
 } head;
+
+/* A medium among the ids, in a file. */
+typedef struct medium {
+  int64_t first, n, row0;
+  uint64_t digest[2];
+} medium;
 
 typedef struct file_entry {
   char name[64];
   head h;
   int32_t *ids;          /* [h.n_ids]; NULL: of another model, only counted */
+  ij_rows *rows;         /* [h.n_media] */
   size_t bytes;
   uint64_t used;         /* a clock of uses, which begins in the order of the files' times */
 } file_entry;
@@ -65,9 +72,14 @@ static void say(const ij_prefix_disk *d, const char *fmt, ...) {
 
 /* ------------------------------------------------------------------------------------------------------------ the list */
 
+static void free_entry(file_entry *e) {
+  ij__free(e->ids);
+  ij__free(e->rows);
+}
+
 static void forget(ij_prefix_disk *d, int i) {
   d->bytes -= d->files[i].bytes;
-  ij__free(d->files[i].ids);
+  free_entry(&d->files[i]);
   d->files[i] = d->files[--d->n];
 }
 
@@ -95,28 +107,49 @@ static void make_room(ij_prefix_disk *d, size_t n_bytes) {
 
 /* ------------------------------------------------------------------------------------------------------------- the head */
 
-static uint64_t head_sum(const head *h, const int32_t *ids) {
-  return ij__hash_bytes(ids, (size_t)h->n_ids * sizeof *ids, ij__hash_bytes(h, sizeof *h, 0));
+static medium medium_at(const ij_rows *rows, uint64_t i) {
+  return (medium){rows[i].first, rows[i].n, rows[i].row0, {rows[i].digest[0], rows[i].digest[1]}};
 }
 
-/* Reads the head of an open file of n_bytes. False: damaged, or no memory (*no_memory). *ids stays NULL for files of others. */
-static bool read_head(const ij_prefix_disk *d, FILE *f, size_t n_bytes, head *h, int32_t **ids, bool *no_memory) {
+static uint64_t head_sum(const head *h, const int32_t *ids, const ij_rows *rows) {
+  uint64_t sum = ij__hash_bytes(ids, (size_t)h->n_ids * sizeof *ids, ij__hash_bytes(h, sizeof *h, 0));
+  for (uint64_t i = 0; i < h->n_media; i++) {
+    medium m = medium_at(rows, i);
+    sum = ij__hash_bytes(&m, sizeof m, sum);
+  }
+  return sum;
+}
+
+/* What follows the head in the file, into e, whose lists have room. */
+static bool read_lists(FILE *f, file_entry *e) {
   uint64_t sum;
-  *ids = NULL;
+  if (fread(e->ids, sizeof *e->ids, (size_t)e->h.n_ids, f) != e->h.n_ids) return false;
+  for (uint64_t i = 0; i < e->h.n_media; i++) {
+    medium m;
+    if (fread(&m, sizeof m, 1, f) != 1) return false;
+    e->rows[i] = (ij_rows){.first = m.first, .n = m.n, .row0 = m.row0, .digest = {m.digest[0], m.digest[1]}};
+  }
+  return fread(&sum, sizeof sum, 1, f) == 1 && sum == head_sum(&e->h, e->ids, e->rows);
+}
+
+/* Reads the head of an open file of n_bytes into e. False: damaged, or no memory (*no_memory). The lists stay NULL for files of others. */
+static bool read_head(const ij_prefix_disk *d, FILE *f, size_t n_bytes, file_entry *e, bool *no_memory) {
+  head *h = &e->h;
   *no_memory = false;
+  e->ids = NULL;
+  e->rows = NULL;
   if (fread(h, sizeof *h, 1, f) != 1 || h->magic != MAGIC) return false;
   if (h->version != VERSION) return true; /* of another version of the program: not ours to judge */
-  if (h->n_ids < 1 || h->n_ids > n_bytes / sizeof **ids || h->reach > h->n_ids || h->has_logits > 1) return false;
-  *ids = ij__alloc_array((size_t)h->n_ids, sizeof **ids);
-  if (!*ids) {
-    *no_memory = true;
-    return false;
-  }
-  bool good = fread(*ids, sizeof **ids, (size_t)h->n_ids, f) == h->n_ids && fread(&sum, sizeof sum, 1, f) == 1 && sum == head_sum(h, *ids);
+  if (h->n_ids < 1 || h->n_ids > n_bytes / sizeof *e->ids || h->n_media > h->n_ids || h->reach > h->n_ids || h->has_logits > 1) return false;
+  e->ids = ij__alloc_array((size_t)h->n_ids, sizeof *e->ids);
+  e->rows = ij__alloc_array((size_t)h->n_media, sizeof *e->rows);
+  *no_memory = !e->ids || !e->rows;
+  bool good = !*no_memory && read_lists(f, e);
   bool ours = good && h->identity == d->identity && h->kv_type == (uint64_t)d->options.session.kv_type && h->n_ids <= (uint64_t)d->options.session.n_ctx;
   if (!ours) {
-    ij__free(*ids);
-    *ids = NULL;
+    free_entry(e);
+    e->ids = NULL;
+    e->rows = NULL;
   }
   return good;
 }
@@ -130,8 +163,8 @@ static ij_status probe(ij_prefix_disk *d, ij_err *err) {
   ij_model_get_info(d->options.model, &info);
   for (int i = 0; i < N_PROBE; i++) {
     ids[i] = (int32_t)((uint32_t)(i + 1) * 2654435761u % (uint32_t)info.unpadded_vocab);
-    bool medium = ids[i] == ij_model_placeholder(d->options.model, false) || ids[i] == ij_model_placeholder(d->options.model, true);
-    if (medium) ids[i] = 0; /* refused without a medium */
+    bool reserved = ids[i] == ij_model_placeholder(d->options.model, false) || ids[i] == ij_model_placeholder(d->options.model, true);
+    if (reserved) ids[i] = 0; /* refused without a medium */
   }
   ij_session_options o = d->options.session;
   int64_t n = o.n_ctx = IJ_MIN(o.n_ctx, (int64_t)N_PROBE);
@@ -170,7 +203,7 @@ static bool list_one(ij_prefix_disk *d, const char *name) {
     snprintf(e.name, sizeof e.name, "%s", name);
     e.bytes = (size_t)st.st_size;
     e.used = (uint64_t)st.st_mtime;
-    good = read_head(d, f, e.bytes, &e.h, &e.ids, &no_memory);
+    good = read_head(d, f, e.bytes, &e, &no_memory);
   }
   if (f) fclose(f);
   if (good) {
@@ -237,7 +270,7 @@ static bool write_some(void *user, const void *bytes, size_t n) { return fwrite(
 static bool read_some(void *user, void *bytes, size_t n) { return fread(bytes, 1, n, user) == n; }
 
 /* Writes the whole file; its size, or 0. */
-static size_t write_file(const char *path, const head *h, const ij_session *s, ij_err *err) {
+static size_t write_file(const char *path, const file_entry *e, const ij_session *s, ij_err *err) {
   int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
   if (!f) {
@@ -245,10 +278,13 @@ static size_t write_file(const char *path, const head *h, const ij_session *s, i
     if (fd >= 0) close(fd);
     return 0;
   }
-  const int32_t *ids = ij_session_ids(s);
-  uint64_t sum = head_sum(h, ids);
-  bool good = write_some(f, h, sizeof *h) && write_some(f, ids, (size_t)h->n_ids * sizeof *ids) && write_some(f, &sum, sizeof sum);
-  good = good && ij_session_save(s, write_some, f, err) == IJ_OK;
+  uint64_t sum = head_sum(&e->h, e->ids, e->rows);
+  bool good = write_some(f, &e->h, sizeof e->h) && write_some(f, e->ids, (size_t)e->h.n_ids * sizeof *e->ids);
+  for (uint64_t i = 0; good && i < e->h.n_media; i++) {
+    medium m = medium_at(e->rows, i);
+    good = write_some(f, &m, sizeof m);
+  }
+  good = good && write_some(f, &sum, sizeof sum) && ij_session_save(s, write_some, f, err) == IJ_OK;
   long size = good ? ftell(f) : -1;
   int code = errno;
   good = fclose(f) == 0 && good && size > 0;
@@ -257,45 +293,59 @@ static size_t write_file(const char *path, const head *h, const ij_session *s, i
 }
 
 /* Writes beside the final name, then renames. */
-static size_t save_as(const ij_prefix_disk *d, const char *name, const head *h, const ij_session *s) {
+static size_t save_as(const ij_prefix_disk *d, const file_entry *e, const ij_session *s) {
   ij_err err = {0};
   char part_name[sizeof d->files->name + sizeof PART];
-  snprintf(part_name, sizeof part_name, "%s" PART, name);
-  char *part = ij__os_join(d->options.dir, part_name), *path = ij__os_join(d->options.dir, name);
-  size_t size = part && path ? write_file(part, h, s, &err) : 0;
+  snprintf(part_name, sizeof part_name, "%s" PART, e->name);
+  char *part = ij__os_join(d->options.dir, part_name), *path = ij__os_join(d->options.dir, e->name);
+  size_t size = part && path ? write_file(part, e, s, &err) : 0;
   if (size && rename(part, path) != 0) {
     ij__fail_errno(&err, errno, path, "cannot rename it");
     size = 0;
   }
   if (!size) {
     if (part) unlink(part);
-    say(d, "prefix cache: a state of %llu tokens is not kept: %s: %s", (unsigned long long)h->n_ids, err.where, err.message);
+    say(d, "prefix cache: a state of %llu tokens is not kept: %s: %s", (unsigned long long)e->h.n_ids, err.where, err.message);
   }
   ij__free(part);
   ij__free(path);
   return size;
 }
 
-void ij__prefix_disk_save(ij_prefix_disk *d, const ij_session *s, uint64_t media_hash) {
+/* The lists of a session, copied. */
+static bool copy_lists(file_entry *e, const ij_session *s, const ij_rows *rows) {
+  size_t n = (size_t)e->h.n_ids, n_rows = (size_t)e->h.n_media;
+  e->ids = ij__alloc_array(n, sizeof *e->ids);
+  e->rows = ij__alloc_array(n_rows, sizeof *e->rows);
+  if (!e->ids || !e->rows) {
+    free_entry(e);
+    return false;
+  }
+  memcpy(e->ids, ij_session_ids(s), n * sizeof *e->ids);
+  if (n_rows > 0) memcpy(e->rows, rows, n_rows * sizeof *e->rows);
+  return true;
+}
+
+void ij__prefix_disk_save(ij_prefix_disk *d, const ij_session *s) {
+  int n_rows;
+  const ij_rows *rows = ij_session_rows(s, &n_rows);
   int64_t pos = ij_session_pos(s);
   size_t estimate = ij_session_bytes_used(s);
   if (pos < IJ_PREFIX_MIN || estimate > d->options.max_dir_bytes) return;
   file_entry e = {.h = {.magic = MAGIC, .version = VERSION, .identity = d->identity, .kv_type = (uint64_t)d->options.session.kv_type,
-                        .media_hash = media_hash, .n_ids = (uint64_t)pos, .reach = (uint64_t)(pos - ij_session_rollback_room(s)),
+                        .n_ids = (uint64_t)pos, .n_media = (uint64_t)n_rows, .reach = (uint64_t)(pos - ij_session_rollback_room(s)),
                         .has_logits = ij_session_logits(s) != NULL}};
-  snprintf(e.name, sizeof e.name, "%016llx" SUFFIX, (unsigned long long)head_sum(&e.h, ij_session_ids(s)));
+  snprintf(e.name, sizeof e.name, "%016llx" SUFFIX, (unsigned long long)head_sum(&e.h, ij_session_ids(s), rows));
   for (int i = 0; i < d->n; i++) {
     if (strcmp(d->files[i].name, e.name) != 0) continue;
     d->files[i].used = ++d->clock; /* it is there */
     return;
   }
-  e.ids = ij__alloc_array((size_t)pos, sizeof *e.ids);
-  if (!e.ids) return;
-  memcpy(e.ids, ij_session_ids(s), (size_t)pos * sizeof *e.ids);
+  if (!copy_lists(&e, s, rows)) return;
   make_room(d, estimate);
-  e.bytes = save_as(d, e.name, &e.h, s);
+  e.bytes = save_as(d, &e, s);
   if (!e.bytes) {
-    ij__free(e.ids);
+    free_entry(&e);
     return;
   }
   e.used = ++d->clock;
@@ -306,11 +356,18 @@ void ij__prefix_disk_save(ij_prefix_disk *d, const ij_session *s, uint64_t media
 /* ------------------------------------------------------------------------------------------------------------- loading */
 
 static int64_t saves(const file_entry *e, const ij_prefix_query *q) {
-  int64_t n = 0, n_max = IJ_MIN((int64_t)e->h.n_ids, q->n_ids);
-  if (!e->ids || e->h.media_hash != q->media_hash) return 0;
-  while (n < n_max && e->ids[n] == q->ids[n]) n++;
+  if (!e->ids) return 0;
+  int64_t n = ij_ids_common(e->ids, (int64_t)e->h.n_ids, e->rows, (int)e->h.n_media, q->ids, q->n_ids, q->rows, q->n_rows);
   if (n == q->n_ids && !(e->h.n_ids == (uint64_t)n && e->h.has_logits)) n--;
   return n == (int64_t)e->h.n_ids || n >= (int64_t)e->h.reach ? n : 0;
+}
+
+/* Whether a session holds the tokens and media that the head names, and nothing else. */
+static bool holds(const ij_session *s, const file_entry *e) {
+  int n_rows;
+  ij_session_rows(s, &n_rows);
+  int64_t n = (int64_t)e->h.n_ids;
+  return ij_session_pos(s) == n && n_rows == (int)e->h.n_media && ij_session_common(s, e->ids, n, e->rows, n_rows) == n;
 }
 
 /* IJ_OK, or why the file cannot be used. */
@@ -323,20 +380,19 @@ static ij_status restore(const ij_prefix_disk *d, const file_entry *e, ij_sessio
     ij__free(path);
     return status;
   }
-  head h;
-  int32_t *ids = NULL;
+  file_entry now;
   bool no_memory;
   ij_status status = IJ_OK;
-  if (!read_head(d, f, e->bytes, &h, &ids, &no_memory) || memcmp(&h, &e->h, sizeof h) != 0) {
+  if (!read_head(d, f, e->bytes, &now, &no_memory) || memcmp(&now.h, &e->h, sizeof now.h) != 0) {
     status = no_memory ? ij__fail_nomem(err, path, 0) : ij__fail(err, IJ_E_FORMAT, path, "its head is damaged, or has changed");
   }
   if (status == IJ_OK) status = ij_session_restore(s, read_some, f, err);
-  if (status == IJ_OK && (ij_session_pos(s) != (int64_t)e->h.n_ids || memcmp(ij_session_ids(s), e->ids, (size_t)e->h.n_ids * sizeof *ids) != 0)) {
+  if (status == IJ_OK && !holds(s, e)) {
     status = ij__fail(err, IJ_E_FORMAT, path, "it does not hold the tokens that its head names");
   }
   utimensat(AT_FDCWD, path, NULL, 0); /* so that the next process knows what was used */
   fclose(f);
-  ij__free(ids);
+  free_entry(&now);
   ij__free(path);
   return status;
 }

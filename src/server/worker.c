@@ -174,6 +174,27 @@ void ij__worker_drain(ij_worker *w, double seconds) {
 
 /* -------------------------------------------------------------------------------------------------------------- submit */
 
+/* Places of media are checked in full by the step that comes to them; here, that they are places, and that no placeholder is left over. */
+static ij_status check_media(const ij_worker *w, const ij_job_request *r, ij_err *err) {
+  const ij_tokenizer *tokenizer = ij_model_tokenizer(w->model);
+  int32_t image = ij_model_placeholder(w->model, false), sound = ij_model_placeholder(w->model, true);
+  int64_t at = 0;
+  if (r->n_rows < 0 || (r->n_rows > 0 && !r->rows)) return ij__fail(err, IJ_E_ARGUMENT, "rows", "expected the length of rows, found %d", r->n_rows);
+  for (int i = 0; i <= r->n_rows; i++) {
+    int64_t first = i < r->n_rows ? r->rows[i].first : r->n_ids, n = i < r->n_rows ? r->rows[i].n : 0;
+    if (first < at || first > r->n_ids || n < 0 || n > r->n_ids - first || (n > 0 && !r->rows[i].rows)) {
+      return ij__fail(err, IJ_E_ARGUMENT, "rows", "rows[%d]: expected rows of a medium behind the one before it, within the prompt", i);
+    }
+    for (; at < first; at++) {
+      if ((r->ids[at] != image && r->ids[at] != sound) || !tokenizer || !ij_is_special(tokenizer, r->ids[at])) continue;
+      return ij__fail(err, IJ_E_ARGUMENT, "prompt", "token %lld is %d, the placeholder of a picture or sound, and none stands there", (long long)at,
+                      r->ids[at]);
+    }
+    at = first + n;
+  }
+  return IJ_OK;
+}
+
 static ij_status check_request(const ij_worker *w, const ij_job_request *r, ij_err *err) {
   if (!r->ids || r->n_ids < 1) return ij__fail(err, IJ_E_ARGUMENT, "prompt", "expected at least one token, found %lld", (long long)r->n_ids);
   if (r->n_ids > w->options.n_ctx) {
@@ -194,14 +215,16 @@ static ij_status check_request(const ij_worker *w, const ij_job_request *r, ij_e
     return ij__fail(err, IJ_E_ARGUMENT, "n_logit_bias", "expected the length of logit_bias, found %d", r->sample.n_logit_bias);
   }
   if (!r->end) return ij__fail(err, IJ_E_ARGUMENT, "end", "a job needs someone to tell how it ended");
-  return IJ_OK;
+  return check_media(w, r, err);
 }
 
 /* The job with its copies in one block; NULL without memory. */
 static ij_job *make_job(const ij_job_request *r) {
   size_t ids_bytes = (size_t)r->n_ids * sizeof *r->ids, bias_bytes = (size_t)r->sample.n_logit_bias * sizeof *r->sample.logit_bias;
+  size_t rows_bytes = (size_t)r->n_rows * sizeof *r->rows;
   size_t head = ij__align_up(sizeof(ij_job), IJ_ALIGNMENT), bias_at = head + ij__align_up(ids_bytes, IJ_ALIGNMENT);
-  char *block = ij__alloc(bias_at + bias_bytes);
+  size_t rows_at = bias_at + ij__align_up(bias_bytes, IJ_ALIGNMENT);
+  char *block = ij__alloc(rows_at + 2 * rows_bytes);
   if (!block) return NULL;
   ij_job *job = (ij_job *)(void *)block;
   *job = (ij_job){.req = *r, .t_submit = ij__os_seconds()};
@@ -209,6 +232,8 @@ static ij_job *make_job(const ij_job_request *r) {
   if (bias_bytes) memcpy(block + bias_at, r->sample.logit_bias, bias_bytes);
   job->req.ids = (const int32_t *)(void *)(block + head);
   job->req.sample.logit_bias = bias_bytes ? (const ij_logit_bias *)(void *)(block + bias_at) : NULL;
+  job->step_rows = (ij_rows *)(void *)(block + rows_at + rows_bytes);
+  if (rows_bytes) job->req.rows = memcpy(block + rows_at, r->rows, rows_bytes);
   job->usage.n_prompt = r->n_ids;
   return job;
 }

@@ -50,7 +50,8 @@ typedef struct ij_job_request {
   ij_sample_options sample;    /* logit_bias is copied; `allowed` must be NULL */
   ij_guide *guide;             /* NULL or owned by the job from acceptance on */
   int n_top;                   /* alternatives wanted with each token, 0 to IJ_MAX_TOP */
-  uint64_t media_hash;         /* of what stands at placeholders in ids; part of the cache key; 0: no media */
+  const ij_rows *rows;         /* media among ids, as for ij_session_eval_rows; copied, but not their floats: those live until `end` */
+  int n_rows;
   bool (*token)(void *user, const ij_job_token *token);  /* also for the end id; false: stop here (IJ_JOB_STOPPED) */
   bool (*alive)(void *user);   /* asked before every step, also while waiting and during prefill; NULL: always */
   void (*end)(void *user, ij_job_end end, const ij_job_usage *usage, const ij_err *err);

@@ -24,7 +24,8 @@ typedef struct ij_mark {
 
 struct ij_job {
   ij_job *next;
-  ij_job_request req;         /* ids and logit_bias are copies behind this struct */
+  ij_job_request req;         /* ids, rows and logit_bias are copies behind this struct */
+  ij_rows *step_rows;         /* [req.n_rows] those of this turn's step */
   ij_session *session;        /* NULL while waiting */
   int64_t rows;               /* ids of this turn's step; 0: none */
   int32_t pending[IJ_FORCED_MAX]; /* chosen, to be evaluated; [0] has been handed out */

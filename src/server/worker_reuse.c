@@ -68,25 +68,24 @@ ij_status ij__reuse_begin(ij_worker *w, ij_job *job, ij_err *err) {
   job->n_marks = 0;
   set_marks(w, job);
   for (int i = 0; i < job->n_marks; i++) marks[i] = job->marks[i].at;
-  ij_prefix_query q = {.ids = job->req.ids, .n_ids = job->req.n_ids, .media_hash = job->req.media_hash, .marks = marks, .n_marks = job->n_marks};
+  ij_prefix_query q = {.ids = job->req.ids, .n_ids = job->req.n_ids, .rows = job->req.rows, .n_rows = job->req.n_rows, .marks = marks, .n_marks = job->n_marks};
   job->usage.n_cached = ij__prefix_take(w->prefix, &q, &job->session);
   for (int i = 0; i < job->n_marks; i++) job->marks[i].settled = q.covered[i];
   return job->session ? IJ_OK : open_session(w, job, err);
 }
 
 static int64_t common(const ij_job *a, const ij_job *b) {
-  int64_t n = IJ_MIN(a->req.n_ids, b->req.n_ids), i = 0;
-  while (i < n && a->req.ids[i] == b->req.ids[i]) i++;
-  return IJ_MIN(i, n - 1);
+  int64_t n = ij_ids_common(a->req.ids, a->req.n_ids, a->req.rows, a->req.n_rows, b->req.ids, b->req.n_ids, b->req.rows, b->req.n_rows);
+  return IJ_MIN(n, IJ_MIN(a->req.n_ids, b->req.n_ids) - 1);
 }
 
 bool ij__reuse_wait(ij_worker *w, ij_job *job) {
   if (!w->prefix || w->n_running == 0) return false;
-  ij_prefix_query q = {.ids = job->req.ids, .n_ids = job->req.n_ids, .media_hash = job->req.media_hash};
+  ij_prefix_query q = {.ids = job->req.ids, .n_ids = job->req.n_ids, .rows = job->req.rows, .n_rows = job->req.n_rows};
   int64_t have = -1;
   for (int i = 0; i < w->n_running; i++) {
     ij_job *other = w->running[i];
-    if (other->over || other->req.media_hash != job->req.media_hash) continue;
+    if (other->over) continue;
     int64_t n = common(job, other);
     if (n < HOLD_GAIN || n < reach_now(other)) continue;
     if (have < 0) have = ij__prefix_find(w->prefix, &q);
@@ -115,11 +114,11 @@ void ij__reuse_step(ij_worker *w, ij_job *job) {
     copy |= !m->settled && (m->urgent || m->at < reach_after(w, job, job->rows));
   }
   if (!copy) return;
-  ij__prefix_copy(w->prefix, job->session, job->req.media_hash);
+  ij__prefix_copy(w->prefix, job->session);
   for (int i = 0; i < job->n_marks; i++) job->marks[i].settled |= job->marks[i].at <= pos;
 }
 
 void ij__reuse_end(ij_worker *w, ij_job *job, bool sound) {
-  if (w->prefix && sound) ij__prefix_put(w->prefix, &job->session, job->req.media_hash);
+  if (w->prefix && sound) ij__prefix_put(w->prefix, &job->session);
   ij_session_close(&job->session);
 }

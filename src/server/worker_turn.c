@@ -144,6 +144,20 @@ float *ij__worker_forced_rows(ij_worker *w) {
   return w->forced_logits;
 }
 
+/* The media among the next ids of the prompt, at their places there. */
+static int step_rows(ij_job *job, int64_t hidden) {
+  int64_t from = ij_session_pos(job->session), to = from + job->rows;
+  int n = 0;
+  for (int i = 0; i < job->req.n_rows; i++) {
+    const ij_rows *r = &job->req.rows[i];
+    int64_t first = IJ_MAX(r->first, from), end = IJ_MIN(r->first + r->n, to);
+    if (first >= end) continue;
+    job->step_rows[n++] = (ij_rows){.first = first - from, .n = end - first, .rows = r->rows + (first - r->first) * hidden,
+                                    .row0 = r->row0 + (first - r->first), .digest = {r->digest[0], r->digest[1]}};
+  }
+  return n;
+}
+
 static int fill_items(ij_worker *w, bool *has_prompt) {
   int n = 0, forced_used = 0;
   *has_prompt = false;
@@ -155,6 +169,10 @@ static int fill_items(ij_worker *w, bool *has_prompt) {
     *has_prompt |= prompt;
     ij_step_item *item = &w->items[n];
     *item = (ij_step_item){.session = job->session, .ids = prompt ? job->req.ids + ij_session_pos(job->session) : job->pending, .n = job->rows};
+    if (prompt) {
+      item->n_rows = step_rows(job, w->info.hidden);
+      item->rows = job->step_rows;
+    }
     if (!prompt && job->rows > 1) {
       item->logits_all = w->forced_logits + (size_t)forced_used * (size_t)w->info.unpadded_vocab;
       forced_used += (int)job->rows;

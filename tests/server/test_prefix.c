@@ -163,18 +163,6 @@ static void one_prompt_many_times_at_once(void) {
   ij__worker_close(&w);
 }
 
-static void other_media_are_other_prompts(void) {
-  ij_worker_options o = cached_options();
-  ij_worker *w = kit_open(m, &o);
-  for (int i = 0; i < 4; i++) {
-    kit_job *j = plain(100, 1);
-    j->media_hash = (uint64_t)i / 2;
-    run_expecting(w, j, i % 2 ? 99 : 0);
-    ij__free(j);
-  }
-  ij__worker_close(&w);
-}
-
 static void a_prompt_that_was_cancelled_is_not_lost(void) {
   ij_worker_options o = cached_options();
   o.prefill_rows = 30;
@@ -419,6 +407,147 @@ static void a_folder_that_cannot_be_is_refused(void) {
   CHECK_HAS(err.where, "/no/such/folder");
 }
 
+/* ---------------------------------------------------------------------------------------------------------------- media */
+
+#define IMAGE 15
+#define SOUND 14
+
+/* Rows of medium `name`, the same for the same name: its digest says as much. */
+static const float *rows_of(int name) {
+  static float rows[8][200 * 8];
+  uint64_t seed = (uint64_t)name + 99;
+  if (rows[name][0] != 0.0f) return rows[name];
+  for (int i = 0; i < 200 * 8; i++) rows[name][i] = (float)((int)(test_random(&seed) % 2000) - 1000.5) / 500;
+  return rows[name];
+}
+
+/* Puts n rows of a medium at place `at` of the prompt. */
+static void put_medium(kit_job *j, int at, int n, int name) {
+  for (int i = 0; i < n; i++) j->prompt[at + i] = name % 2 ? SOUND : IMAGE;
+  j->rows[j->n_rows++] = (ij_rows){.first = at, .n = n, .rows = rows_of(name), .digest = {(uint64_t)name, 7}};
+}
+
+/* A prompt of 100 ids with media `a` at 20 to 59 and `b` at 70 to 89, and a question of its own after them. */
+static kit_job *question(int a, int b, uint64_t seed) {
+  kit_job *j = plain(100, 1), *own = plain(10, seed);
+  for (int i = 0; i < 100; i++) j->prompt[i] = j->prompt[i] == IMAGE || j->prompt[i] == SOUND ? 3 : j->prompt[i];
+  for (int i = 0; i < 9; i++) j->prompt[91 + i] = own->prompt[i] % 12;
+  j->prompt[90] = (int32_t)seed % 12;
+  put_medium(j, 20, 40, a);
+  put_medium(j, 70, 20, b);
+  ij__free(own);
+  return j;
+}
+
+static void media_are_compared_where_they_stand(void) {
+  static const struct {
+    int a, b;
+    uint64_t seed;
+    int64_t cached;
+  } asked[] = {
+    {0, 1, 1, 0}, {0, 1, 1, 99},  /* the same again */
+    {0, 1, 2, 90},                /* another question about the same media */
+    {0, 3, 2, 70},                /* another sound of the same length, at once behind the same picture */
+    {0, 3, 1, 90}, {2, 1, 1, 20}, /* another picture of the same size: what is before it */
+    {2, 1, 1, 99}, {0, 1, 2, 99},
+  };
+  for (int disk = 0; disk < 2; disk++) {
+    ij_worker_options o = disk ? folder_options() : cached_options();
+    ij_worker *w = kit_open(m, &o);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+      kit_job *j = question(asked[i].a, asked[i].b, asked[i].seed);
+      kit_run(w, j);
+      kit_expect(m, j);
+      /* A session reaches back 64 ids; farther back there is nothing unless a copy was made there. */
+      int64_t n = j->usage.n_cached;
+      bool right = asked[i].cached == 20 ? n <= 20 : n == asked[i].cached;
+      if (disk && n == 0 && asked[i].cached < 90) right = true; /* one that is not worth reading */
+      if (!right) TEST_FAIL("question %d, disk %d: %lld ids from the cache, expected %lld", (int)i, disk, (long long)n, (long long)asked[i].cached);
+      ij__free(j);
+      if (!disk) continue;
+      ij__worker_close(&w);
+      w = kit_open(m, &o);
+    }
+    ij__worker_close(&w);
+    each_file(delete_file, 0);
+  }
+  CHECK_INT(n_log, 0);
+}
+
+/* At once: those with the same picture wait for the first of them, the others do not. */
+static void media_under_way_are_shared(void) {
+  ij_worker_options o = cached_options();
+  o.n_parallel = 4;
+  ij_worker *w = kit_open(m, &o);
+  kit_job *jobs[6];
+  for (int i = 0; i < 6; i++) {
+    jobs[i] = question(i % 2 ? 0 : 2, 1, (uint64_t)i);
+    kit_send(w, jobs[i]);
+  }
+  for (int i = 0; i < 6; i++) {
+    kit_wait(jobs[i]);
+    kit_expect(m, jobs[i]);
+    if (i < 2) CHECK(jobs[i]->usage.n_cached <= 20);
+    else CHECK_INT(jobs[i]->usage.n_cached, 90);
+    ij__free(jobs[i]);
+  }
+  ij__worker_close(&w);
+}
+
+static void media_in_wrong_places_are_refused(void) {
+  ij_worker_options o = cached_options();
+  ij_worker *w = kit_open(m, &o);
+  for (int wrong = 0; wrong < 5; wrong++) {
+    ij_err err = {0};
+    kit_job *j = question(0, 1, 1);
+    if (wrong == 0) j->rows[1].first = 50;
+    if (wrong == 1) j->rows[1].n = 31;
+    if (wrong == 2) j->rows[0].rows = NULL;
+    if (wrong == 3) j->rows[0].first = -1;
+    if (wrong == 4) j->n_rows = -1;
+    CHECK_INT(kit_submit(w, j, &err), IJ_E_ARGUMENT);
+    CHECK_STR(err.where, "rows");
+    ij__free(j);
+  }
+  kit_job *text = question(0, 1, 1); /* a medium at a text: found by the step */
+  text->prompt[30] = 3;
+  kit_run(w, text);
+  CHECK_INT(text->how, IJ_JOB_FAILED);
+  CHECK_INT(text->err.code, IJ_E_ARGUMENT);
+  ij__free(text);
+  ij__worker_close(&w);
+}
+
+/* Prompts with media, one after the other and at once, in small steps and with little memory. */
+static void media_with_any_state_of_the_cache(void) {
+  enum { N = 24, AT_ONCE = 4 };
+  uint64_t seed = 3;
+  int64_t cached = 0;
+  for (int disk = 0; disk < 2; disk++) {
+    ij_worker_options o = disk ? folder_options() : cached_options();
+    kit_job *jobs[N];
+    o.prefill_rows = 7;
+    o.cache_bytes = disk ? 300 << 10 : (size_t)8 << 20;
+    ij_worker *w = kit_open(m, &o);
+    for (int i = 0; i < N; i++) {
+      jobs[i] = question((int)(test_random(&seed) % 3) * 2, (int)(test_random(&seed) % 2) * 2 + 1, test_random(&seed) % 3);
+      jobs[i]->max_tokens = 1 + (int64_t)(test_random(&seed) % 80);
+      if (test_random(&seed) % 5 == 0) jobs[i]->die_after = (int)(test_random(&seed) % 20); /* in the middle of a medium */
+      kit_send(w, jobs[i]);
+      if (i % AT_ONCE < AT_ONCE - 1) continue;
+      for (int k = i - AT_ONCE + 1; k <= i; k++) {
+        kit_wait(jobs[k]);
+        cached += jobs[k]->usage.n_cached;
+        kit_expect(m, jobs[k]);
+      }
+    }
+    ij__worker_close(&w);
+    for (int i = 0; i < N; i++) ij__free(jobs[i]);
+    each_file(delete_file, 0);
+  }
+  CHECK(cached > 1000);
+}
+
 /* --------------------------------------------------------------------------------------------------------------- random */
 
 /* Prompts that grow out of each other like conversations do, several at once, with little memory and a folder, or not. */
@@ -502,7 +631,7 @@ static void failing_memory_costs_only_time(void) {
 
 int main(void) {
   cw_dims d = cw_usual();
-  tiny_build(&t, &d, IJ_DTYPE_F32, "");
+  tiny_build(&t, &d, IJ_DTYPE_F32, "image_token_id=15\naudio_token_id=14");
   m = tiny_open(&t, 1, 8);
   cw_make_folder(folder, sizeof folder);
   RUN(a_conversation_goes_on);
@@ -510,7 +639,10 @@ int main(void) {
   RUN(the_last_message_is_edited);
   RUN(many_share_a_beginning);
   RUN(one_prompt_many_times_at_once);
-  RUN(other_media_are_other_prompts);
+  RUN(media_are_compared_where_they_stand);
+  RUN(media_under_way_are_shared);
+  RUN(media_in_wrong_places_are_refused);
+  RUN(media_with_any_state_of_the_cache);
   RUN(a_prompt_that_was_cancelled_is_not_lost);
   RUN(memory_is_bounded);
   RUN(states_outlive_the_worker);

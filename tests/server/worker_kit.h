@@ -78,7 +78,8 @@ typedef struct kit_job {
   bool guided;
   ij_sample_options sample;
   ij_logit_bias bias;
-  uint64_t media_hash;
+  ij_rows rows[8];             /* media among the prompt */
+  int n_rows;
   int stop_after;              /* the callback says stop at this id; 0: never */
   int die_after;               /* alive() says no after this many questions; -1: never */
   /* What came. */
@@ -159,7 +160,7 @@ static inline kit_job *kit_make(int n, uint64_t seed) {
 
 static inline ij_status kit_submit(ij_worker *w, kit_job *j, ij_err *err) {
   ij_job_request r = {.ids = j->prompt, .n_ids = j->n_prompt, .max_tokens = j->max_tokens, .sample = j->sample, .n_top = j->n_top,
-                      .media_hash = j->media_hash, .token = kit_token, .alive = kit_alive, .end = kit_end, .user = j};
+                      .rows = j->rows, .n_rows = j->n_rows, .token = kit_token, .alive = kit_alive, .end = kit_end, .user = j};
   if (j->guided) r.guide = kit_guide(&j->n_closed);
   ij_status status = ij__worker_submit(w, &r, err);
   if (status != IJ_OK && j->guided) ij_guide_close(&r.guide);
@@ -181,7 +182,7 @@ static inline void kit_expect(ij_model *m, const kit_job *j) {
   ij_err err;
   ij_session *s = tiny_session(m, 512, 64);
   ij_choice top[IJ_MAX_TOP];
-  CHECK_OK(ij_session_eval(s, j->prompt, j->n_prompt, &err), err);
+  CHECK_OK(ij_session_eval_rows(s, j->prompt, j->n_prompt, j->rows, j->n_rows, &err), err);
   for (int i = 0; i < j->n_got; i++) {
     ij_sample_options o = j->sample;
     uint32_t mask = j->guided ? kit_mask_at(i) : 0;
