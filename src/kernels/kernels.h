@@ -100,6 +100,7 @@ typedef struct ij_kernels {
   void (*vtanh)(float *y, const float *x, int64_t n);
   void (*verf)(float *y, const float *x, int64_t n);
   void (*vsigmoid)(float *y, const float *x, int64_t n); /* 1 / (1 + exp(-x)) */
+  void (*gelu)(float *y, const float *x, int64_t n);     /* (0.5 * x) * (1 + erf(x * sqrt(1/2))) */
 
   /* For the measurement of this machine: reads n bytes (multiple of 4096) and returns a checksum nobody needs; runs n_iter
    * rounds of independent fma and returns the number of multiply-adds done through *flops / 2. */

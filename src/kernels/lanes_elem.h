@@ -181,6 +181,14 @@ static void vsigmoid(float *y, const float *x, int64_t n) {
   for (int64_t i = 0; i < n; i += 16) lanes_store_n(y + i, lanes_sigmoid(lanes_load_n(x + i, n - i)), n - i);
 }
 
+static void gelu(float *y, const float *x, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) {
+    lanes v = lanes_load_n(x + i, n - i);
+    lanes twice = lanes_add(lanes_set(1.0f), lanes_erf(lanes_mul(v, lanes_set(IJ_SQRT_HALF))));
+    lanes_store_n(y + i, lanes_mul(lanes_mul(lanes_set(0.5f), v), twice), n - i);
+  }
+}
+
 static void lanes_fill_elem(ij_kernels *k) {
   k->widen[IJ_DTYPE_BF16] = widen_bf16;
   k->widen[IJ_DTYPE_F16] = widen_f16;
@@ -203,6 +211,7 @@ static void lanes_fill_elem(ij_kernels *k) {
   k->vtanh = vtanh;
   k->verf = verf;
   k->vsigmoid = vsigmoid;
+  k->gelu = gelu;
 }
 
 #endif

@@ -48,6 +48,7 @@
 #define IJ_TANH_C4 -0x1.75510ap-8f /* -0.00569635862 */
 
 /* erf(x) = x + x * P(x^2) up to IJ_ERF_SPLIT, 1 - exp(Q(x)) above; 1 from IJ_ERF_MAX on */
+#define IJ_SQRT_HALF 0x1.6a09e6p-1f /* of the exact gelu */
 #define IJ_ERF_SPLIT 0.9375f
 #define IJ_ERF_MAX 4.0f
 /* ERF: [0, 0.8789062], error 0.015 * 2^-24 */

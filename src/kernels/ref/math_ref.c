@@ -22,10 +22,15 @@ static void vsigmoid(float *y, const float *x, int64_t n) {
   for (int64_t i = 0; i < n; i++) y[i] = ij__ref_sigmoid(x[i]);
 }
 
+static void gelu(float *y, const float *x, int64_t n) {
+  for (int64_t i = 0; i < n; i++) y[i] = (0.5f * x[i]) * (1.0f + ij__ref_erf(x[i] * IJ_SQRT_HALF));
+}
+
 void ij__math_fill_ref(ij_kernels *k) {
   k->vexp = vexp;
   k->vlog = vlog;
   k->vtanh = vtanh;
   k->verf = verf;
   k->vsigmoid = vsigmoid;
+  k->gelu = gelu;
 }
