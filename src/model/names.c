@@ -295,6 +295,12 @@ static const side_spec sides[IJ_SIDE_COUNT] = {
 
 bool ij__side_is_informative(ij_side side) { return sides[side].info; }
 
+void ij__side_name(char buf[IJ_TENSOR_NAME_MAX], ij_side side) {
+  size_t len = strlen(buf);
+  if (!sides[side].whole && ij__str_ends_with(buf, ".weight")) len -= strlen(".weight");
+  snprintf(buf + len, IJ_TENSOR_NAME_MAX - len, "%s", sides[side].suffix);
+}
+
 void ij__name_of(char buf[IJ_TENSOR_NAME_MAX], const ij_layout *layout, const ij_name_row *row, int layer, ij_side side) {
   size_t len = 0, room = IJ_TENSOR_NAME_MAX;
   for (const char *p = row->name; *p; p++) {
@@ -306,8 +312,7 @@ void ij__name_of(char buf[IJ_TENSOR_NAME_MAX], const ij_layout *layout, const ij
       buf[len++] = *p;
   }
   buf[len] = 0;
-  if (!sides[side].whole && ij__str_ends_with(buf, ".weight")) len -= strlen(".weight");
-  snprintf(buf + len, room - len, "%s", sides[side].suffix);
+  ij__side_name(buf, side);
 }
 
 void ij__module_of(char buf[IJ_TENSOR_NAME_MAX], const ij_layout *layout, const ij_name_row *row, int layer) {

@@ -166,6 +166,8 @@ typedef enum ij_side {
 bool ij__side_is_informative(ij_side side);
 
 #define IJ_TENSOR_NAME_MAX 128
+/* The name of a main tensor becomes that of what may stand beside it. */
+void ij__side_name(char buf[IJ_TENSOR_NAME_MAX], ij_side side);
 /* The stored name of a row in a layer (ignored for those of the model as a whole). */
 void ij__name_of(char buf[IJ_TENSOR_NAME_MAX], const ij_layout *layout, const ij_name_row *row, int layer, ij_side side);
 /* The same without ".weight": the path of the module that owns the matrix. */

@@ -8,19 +8,20 @@
 #include "core/alloc.h"
 #include "core/os.h"
 #include "core/str.h"
+#include "kernels/ref/convert_ref.h"
 
 #define MAX_COLS ((int64_t)1 << 40) /* a shape with a 0 in it may claim any length beside it */
 
 /* --------------------------------------------------------------------------------------------------- slots and sources */
 
-static bool source_at(ij_source *out, const ij_names *n, const ij_name_row *row, int layer) {
+bool ij__source_find(ij_source *out, const ij_names *n, const char *main_name, bool matrix) {
   char name[IJ_TENSOR_NAME_MAX];
-  *out = (ij_source){.row = row};
-  ij__name_of(out->name, n->layout, row, layer, IJ_SIDE_MAIN);
+  *out = (ij_source){.row = NULL};
+  snprintf(out->name, sizeof out->name, "%s", main_name);
   out->side[IJ_SIDE_MAIN] = ij__ckpt_find(n->ckpt, out->name);
-  bool has_sides = n->layout->sidecars && ij__tensor_spec(row->id)->kind == IJ_TENSOR_MATRIX && row->part != IJ_PART_FACTOR;
-  for (int i = 1; has_sides && i < IJ_SIDE_COUNT; i++) {
-    ij__name_of(name, n->layout, row, layer, (ij_side)i);
+  for (int i = 1; matrix && n->layout->sidecars && i < IJ_SIDE_COUNT; i++) {
+    snprintf(name, sizeof name, "%s", main_name);
+    ij__side_name(name, (ij_side)i);
     out->side[i] = ij__ckpt_find(n->ckpt, name);
   }
   out->main = out->side[IJ_SIDE_MAIN];
@@ -34,6 +35,14 @@ static bool source_at(ij_source *out, const ij_names *n, const ij_name_row *row,
     out->form = IJ_FORM_NVFP4;
   }
   return out->main != NULL;
+}
+
+static bool source_at(ij_source *out, const ij_names *n, const ij_name_row *row, int layer) {
+  char name[IJ_TENSOR_NAME_MAX];
+  ij__name_of(name, n->layout, row, layer, IJ_SIDE_MAIN);
+  bool found = ij__source_find(out, n, name, ij__tensor_spec(row->id)->kind == IJ_TENSOR_MATRIX && row->part != IJ_PART_FACTOR);
+  out->row = row;
+  return found;
 }
 
 /* Adds a source to the slot; one that has no place left in it is a surplus. */
@@ -360,6 +369,19 @@ bool ij__source_matrix(ij_matrix *out, const ij_names *names, const ij_source *s
   out->row_bytes = ij__dtype_row_bytes(out->dtype, cols);
   if (out->group) out->side_bytes = cols / out->group * ij__dtype_block_bytes(out->side_dtype);
   return true;
+}
+
+/* Small tensors need no alignment. */
+float ij__tensor_value(const ij_tensor_view *t, int64_t i) {
+  const char *p = (const char *)t->data + i * ij__dtype_block_bytes(t->dtype);
+  uint16_t half;
+  float f;
+  if (t->dtype == IJ_DTYPE_F32) {
+    memcpy(&f, p, sizeof f);
+    return f;
+  }
+  memcpy(&half, p, sizeof half);
+  return t->dtype == IJ_DTYPE_F16 ? ij__ref_from_f16(half) : ij__ref_from_bf16(half);
 }
 
 int64_t ij__matrix_grain(const ij_matrix *m) { return IJ_MAX((int64_t)m->group, ij__dtype_block_len(m->dtype)); }

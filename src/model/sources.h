@@ -35,6 +35,9 @@ typedef struct ij_slot {
 /* Fills *out from what the checkpoint holds, right or wrong; true when the slot is full. */
 bool ij__slot_find(ij_slot *out, const ij_names *names, ij_tensor_id id, int layer);
 
+/* A source by the name of its main tensor, row NULL; with what may stand beside a matrix. */
+bool ij__source_find(ij_source *out, const ij_names *names, const char *main_name, bool matrix);
+
 /* The tensor of a slot that is stored whole and by itself, or NULL. */
 const ij_tensor_view *ij__slot_tensor(const ij_names *names, ij_tensor_id id, int layer);
 
@@ -53,6 +56,9 @@ bool ij__source_matrix(ij_matrix *out, const ij_names *names, const ij_source *s
 /* Rows first, first + step, ... of a matrix, `cols` values of each from value c0 on (c0 and cols: multiples of ij__matrix_grain). */
 ij_weight ij__matrix_view(const ij_matrix *m, int64_t first, int64_t step, int64_t rows, int64_t c0, int64_t cols);
 int64_t ij__matrix_grain(const ij_matrix *m);
+
+/* Value i of a float tensor, wherever its bytes lie. */
+float ij__tensor_value(const ij_tensor_view *t, int64_t i);
 
 /* The shape a source should have in a layer: letters and numbers (0: not known yet). Depends on whether shared experts are merged into
  * one matrix, which the number of stored dimensions tells. */

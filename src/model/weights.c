@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "kernels/ref/convert_ref.h"
 #include "model/sources.h"
 
 #define FLOATS_PER_LINE (IJ_ALIGNMENT / sizeof(float))
@@ -48,23 +47,10 @@ static void resolve(resolved *r, const ij_config *c, const ij_names *names, ij_t
 
 /* ---------------------------------------------------------------------------------------------------------- widening */
 
-/* Value i of a float tensor, wherever its bytes lie: small tensors need no alignment. */
-static float value_at(const ij_tensor_view *t, int64_t i) {
-  const char *p = (const char *)t->data + i * ij__dtype_block_bytes(t->dtype);
-  uint16_t half;
-  float f;
-  if (t->dtype == IJ_DTYPE_F32) {
-    memcpy(&f, p, sizeof f);
-    return f;
-  }
-  memcpy(&half, p, sizeof half);
-  return t->dtype == IJ_DTYPE_F16 ? ij__ref_from_f16(half) : ij__ref_from_bf16(half);
-}
-
-/* The same, noting a value that no computation could survive. The first one of a tensor is enough. */
+/* Notes a value that no computation could survive. The first one of a tensor is enough. */
 static void check_finite(binder *b, const ij_tensor_view *t) {
   for (int64_t i = 0; i < t->n_values; i++) {
-    float f = value_at(t, i);
+    float f = ij__tensor_value(t, i);
     if (isfinite(f)) continue;
     ij__findings_add(&b->not_finite, "%s[%lld] is %s", t->name, (long long)i, isnan(f) ? "not a number" : "infinite");
     return;
@@ -88,14 +74,14 @@ static const float *bind_vector(binder *b, ij_tensor_id id, int layer) {
   const ij_tensor_view *t = small(b, id, layer);
   float *out = take_floats(b, (size_t)t->n_values);
   check_finite(b, t);
-  for (int64_t i = 0; i < t->n_values; i++) out[i] = value_at(t, i);
+  for (int64_t i = 0; i < t->n_values; i++) out[i] = ij__tensor_value(t, i);
   return out;
 }
 
 static float bind_scalar(binder *b, ij_tensor_id id, int layer) {
   const ij_tensor_view *t = small(b, id, layer);
   check_finite(b, t);
-  return value_at(t, 0);
+  return ij__tensor_value(t, 0);
 }
 
 /* [C][K] in the file (whichever of its three spellings) -> [K][C]. */
@@ -105,7 +91,7 @@ static const float *bind_conv(binder *b, ij_tensor_id id, int layer) {
   float *out = take_floats(b, (size_t)t->n_values);
   check_finite(b, t);
   for (int64_t c = 0; c < n_channel; c++) {
-    for (int64_t j = 0; j < n_tap; j++) out[j * n_channel + c] = value_at(t, c * n_tap + j);
+    for (int64_t j = 0; j < n_tap; j++) out[j * n_channel + c] = ij__tensor_value(t, c * n_tap + j);
   }
   return out;
 }
@@ -116,7 +102,7 @@ static const float *bind_bank(binder *b, int layer, int extent, int ld) {
   float *out = take_floats(b, (size_t)b->c->d_rel * (size_t)ld);
   check_finite(b, t);
   for (int64_t j = 0; j < b->c->d_rel; j++) {
-    for (int64_t dist = 0; dist < extent; dist++) out[j * ld + IJ_REL_PAD + extent - 1 - dist] = value_at(t, j * extent + dist);
+    for (int64_t dist = 0; dist < extent; dist++) out[j * ld + IJ_REL_PAD + extent - 1 - dist] = ij__tensor_value(t, j * extent + dist);
   }
   return out;
 }
@@ -125,7 +111,7 @@ static const float *bind_bank(binder *b, int layer, int extent, int ld) {
 
 /* Factor `unit` of a source, as a multiplier. */
 static float factor_at(binder *b, const ij_matrix *m, int64_t unit) {
-  float f = value_at(m->factor, unit);
+  float f = ij__tensor_value(m->factor, unit);
   if (!m->divides) return f;
   if (f == 0) ij__findings_add(&b->not_finite, "%s[%lld] is 0, and divides", m->factor->name, (long long)unit);
   return 1.0f / f;
@@ -188,7 +174,9 @@ static const float *bind_factors(binder *b, const ij_matrix *m, const ij_source 
   float *out = take_floats(b, (size_t)b->c->n_expert);
   if (m->factor) check_finite(b, m->factor);
   if (apart) check_finite(b, apart->main);
-  for (int e = 0; e < b->c->n_expert; e++) out[e] = (m->factor ? factor_at(b, m, e) : 1.0f) * (apart ? value_at(apart->main, e) : 1.0f);
+  for (int e = 0; e < b->c->n_expert; e++) {
+    out[e] = (m->factor ? factor_at(b, m, e) : 1.0f) * (apart ? ij__tensor_value(apart->main, e) : 1.0f);
+  }
   return out;
 }
 
