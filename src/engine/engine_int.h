@@ -10,11 +10,27 @@
 #include <stdatomic.h>
 
 #include "inkjet.h"
+#include "inkjet_media.h"
 #include "model/net.h"
+#include "model/towers.h"
 #include "text/tok.h"
 
 struct ij_tokenizer {
   ij_tok *tok;
+};
+
+struct ij_towers {
+  ij_model *model;           /* NULL: they were opened alone, and the own_ fields are set */
+  char *path;
+  const ij_ckpt *ckpt;
+  ij_towers_weights w;
+  const ij_kernels *kernels;
+  ij_pool *pool;
+  pthread_mutex_t *lock;     /* the model's step_lock, or own_lock: held while the pool is used */
+  ij_ckpt *own_ckpt;         /* also of a model's mmproj file */
+  ij_pool *own_pool;
+  pthread_mutex_t own_lock;
+  bool has_lock;
 };
 
 struct ij_model {
@@ -29,6 +45,7 @@ struct ij_model {
   const float **batch_media; /* [max_batch] rows of media in the batch */
   pthread_mutex_t step_lock;
   bool has_lock;
+  ij_towers *towers;         /* NULL: none */
   ij_tokenizer *tokenizer;
   const char *chat_template; /* in the mapping of a GGUF file, or template_text; NULL: none */
   size_t n_chat_template;
@@ -78,6 +95,14 @@ ij_status ij__rows_check_rest(const ij_model *model, const int32_t *ids, int64_t
 
 /* The tokenizer in the keys of a GGUF file. */
 ij_status ij__tokenizer_open_gguf(ij_tokenizer **out, const struct ij_gguf *g, ij_err *err);
+
+/* Options of a model or of towers alone; *level: the kernels to use. */
+ij_status ij__check_model_options(const ij_model_options *o, ij_level *level, ij_err *err);
+ij_status ij__report_progress(const ij_model_options *o, double fraction, ij_err *err);
+
+/* The towers of a model: of its checkpoint, or of mmproj when that is given. Sets model->towers when there are any. */
+ij_status ij__model_open_towers(ij_model *model, const char *mmproj, ij_err *err);
+void ij__model_close_towers(ij_model *model);
 
 /* Gives back what measurements have kept. */
 void ij__measure_free(ij_model *model);

@@ -24,7 +24,7 @@ ij_model_options ij_model_options_default(void) {
   return (ij_model_options){.struct_size = sizeof(ij_model_options), .max_batch = 512, .tokenizer = true};
 }
 
-static ij_status check_model_options(const ij_model_options *o, ij_level *level, ij_err *err) {
+ij_status ij__check_model_options(const ij_model_options *o, ij_level *level, ij_err *err) {
   if (o->struct_size != sizeof *o) {
     return ij__fail(err, IJ_E_ARGUMENT, "ij_model_options.struct_size", "expected %zu, found %zu: start from ij_model_options_default()",
                     sizeof *o, o->struct_size);
@@ -45,7 +45,7 @@ static ij_status check_model_options(const ij_model_options *o, ij_level *level,
   return IJ_OK;
 }
 
-static ij_status report(const ij_model_options *o, double fraction, ij_err *err) {
+ij_status ij__report_progress(const ij_model_options *o, double fraction, ij_err *err) {
   if (!o->progress || o->progress(o->user, fraction)) return IJ_OK;
   return ij__fail(err, IJ_E_CANCELLED, "opening the model", "the caller asked to stop");
 }
@@ -108,18 +108,19 @@ static ij_status open_parts(ij_model *m, const char *path, const ij_model_option
   if (pthread_mutex_init(&m->step_lock, NULL) != 0) return ij__fail_nomem(err, "a mutex", sizeof m->step_lock);
   m->has_lock = true;
   m->kernels = ij__kernels_get(level);
-  ij_status s = report(o, 0.0, err);
+  ij_status s = ij__report_progress(o, 0.0, err);
   if (s == IJ_OK) s = ij__ckpt_open(&m->ckpt, path, err);
-  if (s == IJ_OK) s = report(o, 0.2, err);
+  if (s == IJ_OK) s = ij__report_progress(o, 0.2, err);
   if (s == IJ_OK) s = ij__config_read(&m->config, m->ckpt, err);
   if (s == IJ_OK) s = ij__weights_bind(&m->weights, &m->config, m->ckpt, err);
-  if (s == IJ_OK) s = report(o, 0.5, err);
+  if (s == IJ_OK) s = ij__report_progress(o, 0.5, err);
   if (s == IJ_OK) s = ij__pool_open(&m->pool, o->n_threads ? o->n_threads : ij__cpu_count(), err);
   if (s == IJ_OK) s = ij__net_open(&m->net, &m->config, &m->weights, m->kernels, m->pool, o->max_batch, err);
+  if (s == IJ_OK) s = ij__model_open_towers(m, o->mmproj, err);
   if (s == IJ_OK && o->tokenizer) s = open_own_tokenizer(m, err);
   if (s == IJ_OK && o->tokenizer) s = read_chat_template(m, err);
   if (s == IJ_OK) find_placeholders(m);
-  if (s == IJ_OK) s = report(o, 1.0, err);
+  if (s == IJ_OK) s = ij__report_progress(o, 1.0, err);
   if (s == IJ_OK) fill_info(m);
   return s;
 }
@@ -130,7 +131,7 @@ ij_status ij_model_open(ij_model **out, const char *path, const ij_model_options
   if (!path) return ij__fail(err, IJ_E_ARGUMENT, "ij_model_open", "path is NULL");
   ij_model_options o = options ? *options : ij_model_options_default();
   ij_level level = IJ_LEVEL_COUNT;
-  ij_status s = check_model_options(&o, &level, err);
+  ij_status s = ij__check_model_options(&o, &level, err);
   if (s != IJ_OK) return s;
   ij_model *m = ij__alloc_zero(1, sizeof *m);
   if (!m) return ij__fail_nomem(err, path, sizeof *m);
@@ -160,6 +161,7 @@ void ij_model_close(ij_model **model) {
   ij_tokenizer_close(&m->tokenizer);
   ij__free(m->template_text);
   ij__measure_free(m);
+  ij__model_close_towers(m);
   ij__net_close(&m->net);
   ij__pool_close(&m->pool);
   ij__weights_free(&m->weights);
