@@ -39,7 +39,7 @@ ij_status ij__hearing_open(ij__hearing *h, const char *name, int64_t rate, int64
     if (n_rows > max_rows) return too_long(h, n_rows, err);
   }
   ij_status s = ij__resampler_open(&h->resampler, h->rate, err);
-  if (s == IJ_OK && !(h->mel = ij__mel_new())) s = ij__fail_nomem(err, "the tables of the spectrum", 0);
+  if (s == IJ_OK) s = ij__mel_open(&h->mel, err);
   if (s != IJ_OK) ij__hearing_free(h);
   return s;
 }
@@ -77,8 +77,9 @@ static ij_status drain(ij__hearing *h, ij_err *err) {
 /* The reference loaders read samples as float32, where what is beyond its range would be infinite. */
 static ij_status not_a_sample(const ij__hearing *h, int64_t frame, int channel, double value, ij_err *err) {
   const int64_t at = h->n_frames + frame;
-  return ij__fail(err, IJ_E_FORMAT, h->name, "sample %lld (at %.3f s) of channel %d is %s: samples must be finite numbers of "
-                  "32-bit range", (long long)at, (double)at / h->rate, channel + 1, isnan(value) ? "not a number" : isinf(value) ? "infinite" : "too large");
+  return ij__fail(err, IJ_E_FORMAT, h->name, "sample %lld (at %.3f s) of channel %d is %s: samples must be finite numbers of 32-bit "
+                  "range", (long long)at, (double)at / h->rate, channel + 1,
+                  isnan(value) ? "not a number" : isinf(value) ? "infinite" : "too large");
 }
 
 ij_status ij__hearing_push(ij__hearing *h, const double *frames, int64_t n, ij_err *err) {
@@ -157,6 +158,8 @@ static const sound_kind unread_kinds[] = {
   {0, "\x1a\x45\xdf\xa3", 0, "\x1a\x45\xdf\xa3", "Matroska or WebM"},
   {0, "MThd", 0, "MThd", "MIDI"},
   {0, "#!AMR", 0, "#!AMR", "AMR"},
+  {0, "\xff\xf1", 0, "\xff\xf1", "AAC (ADTS)"},
+  {0, "\xff\xf9", 0, "\xff\xf9", "AAC (ADTS)"},
 };
 
 static bool has(const uint8_t *b, size_t n, size_t at, const char *magic) {
@@ -186,7 +189,7 @@ ij_status ij__sound_open(ij__sound *out, const void *bytes, size_t n, const char
   const size_t skip = IJ_MIN(tag_size(b, n), n);
   if (has(b, n, skip, "fLaC")) return ij__sound_coded(out, b, n, "FLAC", name, max_rows, err);
   if (has(b, n, 0, "OggS")) return ij__sound_coded(out, b, n, "Ogg", name, max_rows, err);
-  if (skip > 0 || is_mpeg_frame(b, n)) return ij__sound_coded(out, b, n, "MP3", name, max_rows, err);
+  if (skip > 0 || is_mpeg_frame(b, n)) return ij__sound_mp3(out, b, n, skip, name, max_rows, err);
   for (size_t i = 0; i < IJ_COUNT_OF(unread_kinds); i++) {
     const sound_kind *k = &unread_kinds[i];
     if (has(b, n, (size_t)k->at, k->magic) && has(b, n, (size_t)k->at2, k->magic2))

@@ -1,4 +1,4 @@
-/* audio_file.c: the one door to libsndfile: FLAC, MP3 and Ogg (Vorbis, Opus) from memory, read in blocks as doubles.
+/* audio_file.c: the one door to libsndfile: FLAC and Ogg (Vorbis, Opus) from memory, read in blocks as doubles.
  *
  * A decoder that ends before the number of frames in the header is an error, never a shorter sound. libsndfile passes over damaged Ogg
  * pages and later streams of a file without a word, so the pages are checked first, all of them and in every build.
@@ -52,9 +52,6 @@ static bool describe(char *out, size_t size, int format) {
       if (coding != SF_FORMAT_VORBIS && coding != SF_FORMAT_OPUS) return false;
       snprintf(out, size, "Ogg %s", coding == SF_FORMAT_OPUS ? "Opus" : "Vorbis");
       return true;
-    case SF_FORMAT_MPEG:
-      snprintf(out, size, "MP%d", coding == SF_FORMAT_MPEG_LAYER_I ? 1 : coding == SF_FORMAT_MPEG_LAYER_II ? 2 : 3);
-      return true;
     default: return false;
   }
 }
@@ -89,7 +86,7 @@ ij_status ij__sound_coded(ij__sound *out, const uint8_t *bytes, size_t n, const 
   ij__hearing *h = ij__alloc_zero(1, sizeof *h);
   if (!h) s = ij__fail_nomem(err, "a sound", sizeof *h);
   else if (!describe(out->format, sizeof out->format, info.format))
-    s = ij__fail(err, IJ_E_UNSUPPORTED, name, "this %s file holds a coding that is not read: FLAC, MP3, Ogg Vorbis and Ogg Opus are", kind);
+    s = ij__fail(err, IJ_E_UNSUPPORTED, name, "this %s file holds a coding that is not read: FLAC, Ogg Vorbis and Ogg Opus are", kind);
   /* Only FLAC says in its header how long it is; elsewhere the number is an estimate that must not refuse a file. */
   const int64_t n_frames = strcmp(kind, "FLAC") == 0 && info.frames < SF_COUNT_MAX ? info.frames : -1;
   if (s == IJ_OK) s = ij__hearing_open(h, name, info.samplerate, info.channels, n_frames, max_rows, err);
@@ -108,8 +105,8 @@ ij_status ij__sound_coded(ij__sound *out, const uint8_t *bytes, size_t n, const 
   (void)out, (void)max_rows;
   const ij_status s = strcmp(kind, "Ogg") == 0 ? ij__ogg_check(bytes, n, name, err) : IJ_OK;
   if (s != IJ_OK) return s;
-  return ij__fail(err, IJ_E_UNSUPPORTED, name, "this is a %s file, and this build of inkjet reads only WAV: it was made without libsndfile",
-                  kind);
+  return ij__fail(err, IJ_E_UNSUPPORTED, name, "this is a %s file, and this build of inkjet does not read %s: it was made without "
+                  "libsndfile", kind, kind);
 }
 
 #endif

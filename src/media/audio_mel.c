@@ -59,9 +59,9 @@ static void make_bands(ij__mel *m) {
   }
 }
 
-ij__mel *ij__mel_new(void) {
-  ij__mel *m = ij__alloc_zero(1, sizeof *m);
-  if (!m) return NULL;
+ij_status ij__mel_open(ij__mel **out, ij_err *err) {
+  ij__mel *m = *out = ij__alloc_zero(1, sizeof *m);
+  if (!m) return ij__fail_nomem(err, "the tables of the spectrum", sizeof *m);
   for (int j = 0; j < IJ_MEL_WINDOW; j++) {
     const double s = ij__sin_pi(j, IJ_MEL_WINDOW); /* 0.5 - 0.5 cos(2 x) is sin(x)^2 */
     m->window[j] = s * s;
@@ -76,7 +76,7 @@ ij__mel *ij__mel_new(void) {
   }
   make_bands(m);
   m->n_samples = IJ_MEL_WINDOW - IJ_MEL_HOP; /* the first window begins with zeros */
-  return m;
+  return IJ_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------------- the transform */

@@ -54,7 +54,7 @@ int64_t ij__resampled_length(int64_t n, int rate); /* ceil(n * 16000 / rate); n 
 enum { IJ_MEL_WINDOW = 1600, IJ_MEL_HOP = 800, IJ_MEL_FREQS = 801, IJ_MEL_ROWS = 80 };
 
 typedef struct ij__mel ij__mel; /* tables, and the samples that the next window begins with */
-ij__mel *ij__mel_new(void);     /* NULL: no memory. ij__free ends it */
+ij_status ij__mel_open(ij__mel **out, ij_err *err); /* ij__free ends it */
 /* Up to `n` samples are taken, as far as the next window needs them; returns how many. A full window gives bins [80] and *row true. */
 int64_t ij__mel_push(ij__mel *m, const double *in, int64_t n, uint8_t *bins, bool *row);
 /* What is left, filled with zeros; false: nothing is left. */
@@ -92,9 +92,12 @@ void ij__hearing_free(ij__hearing *h);
 /* audio_wav.c: WAV with integer or float samples, in every build. */
 ij_status ij__sound_wav(ij__sound *out, const uint8_t *bytes, size_t n, const char *name, int64_t max_rows, ij_err *err);
 
-/* audio_file.c: FLAC, MP3, Ogg, through libsndfile; IJ_E_UNSUPPORTED in a build without it. kind is for messages. */
+/* audio_file.c: FLAC and Ogg, through libsndfile; IJ_E_UNSUPPORTED in a build without it. kind is for messages. */
 ij_status ij__sound_coded(ij__sound *out, const uint8_t *bytes, size_t n, const char *kind, const char *name, int64_t max_rows,
                           ij_err *err);
+
+/* audio_mp3.c: MP3, through libmpg123; IJ_E_UNSUPPORTED in a build without it. The frames begin after n_tag bytes. */
+ij_status ij__sound_mp3(ij__sound *out, const uint8_t *bytes, size_t n, size_t n_tag, const char *name, int64_t max_rows, ij_err *err);
 
 /* audio_ogg.c: the pages of an Ogg file are whole, in order and of one stream. */
 ij_status ij__ogg_check(const uint8_t *bytes, size_t n, const char *name, ij_err *err);

@@ -2,7 +2,7 @@
  *
  * Decoding with the slow integer DCT and smooth upsampling, the library's defaults, is bit-equal to Pillow's. The library reports errors
  * by longjmp: everything to be released lies in one struct outside the function that calls setjmp. Warnings of damaged data are errors
- * here, for what is shown from there on is invented; harmless ones (stray bytes between segments) are not.
+ * here, for what is shown from there on is invented; harmless ones (stray bytes between segments, scans in an odd order) are not.
  */
 #include "core/status.h"
 #include "media/image.h"
@@ -50,7 +50,7 @@ static void on_error(j_common_ptr jpeg) {
 static void on_message(j_common_ptr jpeg, int level) {
   if (level >= 0) return; /* a trace */
   int code = jpeg->err->msg_code;
-  bool harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR;
+  bool harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR || code == JWRN_BOGUS_PROGRESSION;
   if (!harmless) on_error(jpeg);
 }
 

@@ -77,6 +77,16 @@ static void describe(reading *r, int colour, int depth, int interlace) {
            alpha ? ", alpha dropped" : "", r->animated ? ", its still picture" : "");
 }
 
+/* Colours beyond the palette, which a file should not use, are the gray of their number, as in Pillow; libpng would make them black. */
+static void complete_palette(reading *r, int depth) {
+  png_colorp given;
+  png_color all[256];
+  int n = 0;
+  png_get_PLTE(r->png, r->info, &given, &n);
+  for (int i = 0; i < 256; i++) all[i] = i < n ? given[i] : (png_color){(png_byte)i, (png_byte)i, (png_byte)i};
+  png_set_PLTE(r->png, r->info, all, 1 << depth);
+}
+
 /* What setjmp must not see: every call that may jump. */
 static void read_picture(reading *r) {
   png_structp png = r->png;
@@ -87,7 +97,10 @@ static void read_picture(reading *r) {
   r->status = ij__image_begin(r->out, width, height, r->file, r->err);
   if (r->status != IJ_OK) return;
   describe(r, colour, depth, interlace);
-  if (colour == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png);
+  if (colour == PNG_COLOR_TYPE_PALETTE) {
+    complete_palette(r, depth);
+    png_set_palette_to_rgb(png);
+  }
   if (depth < 8 && colour == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(png);
   if (depth == 16) png_set_strip_16(png);
   png_set_strip_alpha(png);

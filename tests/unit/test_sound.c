@@ -200,11 +200,219 @@ static void the_cut_does_not_matter(void) {
   }
 }
 
+/* ---------------------------------------------------------------------------------------- headers that lie */
+
+enum { N_WAV = 44 + 2000 };
+
+/* 1000 samples of 16 bits at 16 kHz, with a plain header. */
+static void make_wav(uint8_t *b) {
+  static const uint8_t head[44] = "RIFF\xf4\x07\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x80\x3e\0\0\0\x7d\0\0\2\0\x10\0data\xd0\x07\0";
+  uint64_t seed = 3;
+  memcpy(b, head, sizeof head);
+  for (int i = 44; i < N_WAV; i++) b[i] = (uint8_t)test_random(&seed);
+}
+
+static ij_status open_exact(const uint8_t *b, size_t n, int64_t max_rows, ij__sound *sound, ij_err *err) {
+  const ij_media_options limited = {.max_rows = max_rows};
+  uint8_t *exact = malloc(n ? n : 1); /* a sanitizer sees a read past the end */
+  if (!exact) abort();
+  memcpy(exact, b, n);
+  const ij_status s = ij__sound_open(sound, exact, n, "x.wav", &limited, err);
+  free(exact);
+  if (s != IJ_OK) CHECK(!sound->bins && err->code == s && (s == IJ_E_NOMEM || strcmp(err->where, "x.wav") == 0));
+  return s;
+}
+
+typedef struct lie {
+  int at, n;
+  const char *bytes; /* written over the header at `at` */
+  ij_status status;
+  const char *message;
+} lie;
+
+static const lie lies[] = {
+  {22, 2, "\0\0", IJ_E_FORMAT, "contradictory: 0 channels"},
+  {22, 2, "\2\0", IJ_E_FORMAT, "contradictory: 2 channels of 16 bits in frames of 2 bytes"},
+  {22, 2, "\xff\xff", IJ_E_FORMAT, "contradictory"},
+  {24, 4, "\0\0\0\0", IJ_E_FORMAT, "0 samples per second: expected 1000 to 768000"},
+  {24, 4, "\xff\xff\xff\xff", IJ_E_FORMAT, "4294967295 samples per second"},
+  {24, 4, "\1\0\0\0", IJ_E_FORMAT, "1 samples per second"},
+  {32, 2, "\0\0", IJ_E_FORMAT, "contradictory"},
+  {34, 2, "\0\0", IJ_E_UNSUPPORTED, "integer samples of 0 bits"},
+  {34, 2, "\x40\0", IJ_E_UNSUPPORTED, "integer samples of 64 bits"},
+  {20, 2, "\3\0", IJ_E_UNSUPPORTED, "float samples of 16 bits: expected 32 or 64"},
+  {20, 2, "\7\0", IJ_E_UNSUPPORTED, "mu-law (format tag 0x0007)"},
+  {20, 2, "\2\0", IJ_E_UNSUPPORTED, "Microsoft ADPCM"},
+  {20, 2, "\x34\x12", IJ_E_UNSUPPORTED, "a coding that is not known here (format tag 0x1234)"},
+  {20, 2, "\xfe\xff", IJ_E_FORMAT, "extensible `fmt ` chunk has 16 bytes"},
+  {16, 4, "\x0f\0\0\0", IJ_E_FORMAT, "`fmt ` chunk has 15 bytes"},
+  {16, 4, "\xff\xff\0\0", IJ_E_FORMAT, "a chunk before the samples has 65535 bytes"},
+  {12, 4, "fnt ", IJ_E_FORMAT, "comes before the `fmt ` chunk, or there is none"},
+  {36, 4, "dada", IJ_E_FORMAT, "no `data` chunk"},
+  {40, 4, "\xd1\x07\0\0", IJ_E_FORMAT, "cut off: its header says 2001 bytes of samples, and 2000 are there"},
+  {40, 4, "\xff\xff\xfe\x7f", IJ_E_FORMAT, "cut off"},
+  {40, 4, "\0\0\0\0", IJ_E_FORMAT, "empty: it has no samples"},
+  {40, 4, "\1\0\0\0", IJ_E_FORMAT, "empty: it has no samples"},
+  {8, 4, "WAVX", IJ_E_UNSUPPORTED, "no kind of sound that is known"},
+  {0, 4, "RIFX", IJ_E_UNSUPPORTED, "big-endian WAV"},
+  {0, 12, "FORM\0\0\0\0AIFF", IJ_E_UNSUPPORTED, "this is AIFF"},
+  {0, 8, "\0\0\0\x20" "ftyp", IJ_E_UNSUPPORTED, "MP4 or M4A"},
+  /* Not lies: sizes that were not known when the header was written, and other sizes that do not matter. */
+  {40, 4, "\xff\xff\xff\xff", IJ_OK, ""},
+  {40, 4, "\0\xf0\xff\x7f", IJ_OK, ""},
+  {4, 4, "\xff\xff\xff\xff", IJ_OK, ""},
+  {4, 4, "\0\0\0\0", IJ_OK, ""},
+  {40, 4, "\xcf\x07\0\0", IJ_OK, ""}, /* the last sample is not whole */
+};
+
+static void lying_headers_are_told(void) {
+  uint8_t b[N_WAV];
+  for (size_t i = 0; i < IJ_COUNT_OF(lies); i++) {
+    const lie *l = &lies[i];
+    ij__sound sound;
+    ij_err err = {0};
+    make_wav(b);
+    memcpy(b + l->at, l->bytes, (size_t)l->n);
+    const ij_status s = open_exact(b, N_WAV, 100, &sound, &err);
+    if (s != l->status) TEST_FAIL("lie %d: %s (%s), expected %s", (int)i, ij_status_name(s), err.message, ij_status_name(l->status));
+    CHECK_HAS(err.message, l->message);
+    if (s == IJ_OK) CHECK_INT(sound.n_samples, b[40] == 0xcf ? 999 : 1000);
+    ij__free(sound.bins);
+  }
+}
+
+static void a_pipe_may_leave_both_sizes_empty(void) {
+  uint8_t b[N_WAV];
+  ij__sound sound;
+  ij_err err = {0};
+  make_wav(b);
+  memset(b + 4, 0, 4);
+  memset(b + 40, 0, 4);
+  CHECK_OK(open_exact(b, N_WAV, 100, &sound, &err), err);
+  CHECK_INT(sound.n_samples, 1000);
+  ij__free(sound.bins);
+}
+
+static void every_cut_is_told(void) {
+  uint8_t b[N_WAV];
+  make_wav(b);
+  for (size_t n = 0; n < N_WAV; n += n < 60 ? 1 : 97) {
+    ij__sound sound;
+    ij_err err = {0};
+    const ij_status s = open_exact(b, n, 100, &sound, &err);
+    CHECK_INT(s, n == 0 || n >= 12 ? IJ_E_FORMAT : IJ_E_UNSUPPORTED);
+    CHECK(err.message[0]);
+  }
+}
+
+static void the_limit_is_one_of_rows(void) {
+  uint8_t b[N_WAV];
+  ij__sound sound;
+  ij_err err = {0};
+  make_wav(b);
+  CHECK_OK(open_exact(b, N_WAV, 2, &sound, &err), err);
+  CHECK_INT(sound.n_rows, 2);
+  ij__free(sound.bins);
+  CHECK_INT(open_exact(b, N_WAV, 1, &sound, &err), IJ_E_RANGE);
+  CHECK_HAS(err.message, "2 rows, and max_rows allows 1");
+  /* Where the length is not known beforehand, while it is read. */
+  static const double silence[IJ_SOUND_BLOCK];
+  ij__hearing *h = malloc(sizeof *h);
+  if (!h) abort();
+  CHECK_OK(ij__hearing_open(h, "stream", 8000, 1, -1, 5, &err), err);
+  ij_status s = IJ_OK;
+  int blocks = 0;
+  while (s == IJ_OK && blocks++ < 100) s = ij__hearing_push(h, silence, IJ_SOUND_BLOCK, &err);
+  CHECK_INT(s, IJ_E_RANGE);
+  CHECK_INT(blocks, 3); /* 6 rows are 2400 samples at 8 kHz */
+  CHECK_HAS(err.message, "max_rows allows 5 rows of 50 ms");
+  ij__hearing_free(h);
+  free(h);
+}
+
+static void samples_must_be_numbers(void) {
+  static const struct {
+    float value;
+    const char *message;
+  } bad[] = {{NAN, "sample 700 (at 0.044 s) of channel 2 is not a number"}, {INFINITY, "infinite"}, {-INFINITY, "infinite"}};
+  for (size_t i = 0; i < IJ_COUNT_OF(bad); i++) {
+    float x[2000] = {0};
+    ij__sound sound;
+    ij_err err = {0};
+    x[1401] = bad[i].value;
+    CHECK_INT(ij__sound_from_samples(&sound, x, 1000, 2, 16000, &options, &err), IJ_E_FORMAT);
+    CHECK_HAS(err.message, bad[i].message);
+    CHECK(!sound.bins);
+  }
+  float loud[800];
+  ij__sound sound;
+  ij_err err = {0};
+  for (int i = 0; i < 800; i++) loud[i] = i % 2 ? 3.4e38f : -3.4e38f; /* far beyond [-1, 1], but numbers */
+  CHECK_OK(ij__sound_from_samples(&sound, loud, 800, 1, 16000, &options, &err), err);
+  CHECK_INT(sound.bins ? sound.bins[79] : -1, 15);
+  ij__free(sound.bins);
+}
+
+static void arguments_are_checked(void) {
+  const float x[4] = {0};
+  ij__sound sound;
+  ij_err err = {0};
+  CHECK_INT(ij__sound_from_samples(&sound, x, 0, 1, 16000, &options, &err), IJ_E_FORMAT);
+  CHECK_INT(ij__sound_from_samples(&sound, x, -1, 1, 16000, &options, &err), IJ_E_FORMAT);
+  CHECK_INT(ij__sound_from_samples(&sound, x, 4, 0, 16000, &options, &err), IJ_E_FORMAT);
+  CHECK_INT(ij__sound_from_samples(&sound, x, 4, 257, 16000, &options, &err), IJ_E_FORMAT);
+  CHECK_INT(ij__sound_from_samples(&sound, x, 4, 1, 999, &options, &err), IJ_E_FORMAT);
+  CHECK_INT(ij__sound_from_samples(&sound, x, 4, 1, 768001, &options, &err), IJ_E_FORMAT);
+}
+
+static void samples_and_files_are_one(void) {
+  uint8_t b[N_WAV];
+  float x[1000];
+  ij__sound file, samples;
+  ij_err err = {0};
+  make_wav(b);
+  b[24] = 0x44, b[25] = 0xac; /* 44100 */
+  for (int i = 0; i < 1000; i++) x[i] = (float)(int16_t)(b[44 + 2 * i] | b[45 + 2 * i] << 8) / 32768;
+  CHECK_OK(open_exact(b, N_WAV, 100, &file, &err), err);
+  CHECK_OK(ij__sound_from_samples(&samples, x, 1000, 1, 44100, &options, &err), err);
+  CHECK(file.n_rows == samples.n_rows && file.bins && samples.bins && memcmp(file.bins, samples.bins, (size_t)file.n_rows * 80) == 0);
+  CHECK_INT(samples.n_samples, 363);
+  ij__free(file.bins);
+  ij__free(samples.bins);
+}
+
+static void memory_may_run_out(void) {
+  uint8_t b[N_WAV];
+  const int64_t blocks = ij__alloc_blocks();
+  make_wav(b);
+  b[24] = 0x44, b[25] = 0xac;
+  int n = 0;
+  for (ij_status s = IJ_E_NOMEM; s == IJ_E_NOMEM && n < 100; n++) {
+    ij__sound sound;
+    ij_err err = {0};
+    ij__alloc_fail_after(n + 1);
+    s = open_exact(b, N_WAV, 100, &sound, &err);
+    ij__alloc_fail_after(0);
+    CHECK(s == IJ_OK || s == IJ_E_NOMEM);
+    ij__free(sound.bins);
+    CHECK_INT(ij__alloc_blocks(), blocks);
+  }
+  CHECK(n > 6 && n < 20);
+}
+
 int main(void) {
   RUN(clips_have_the_known_bins);
   RUN(the_filterbank_is_the_known_one);
   RUN(resampled_samples_are_the_known_ones);
   RUN(sines_are_sines);
   RUN(the_cut_does_not_matter);
+  RUN(lying_headers_are_told);
+  RUN(a_pipe_may_leave_both_sizes_empty);
+  RUN(every_cut_is_told);
+  RUN(the_limit_is_one_of_rows);
+  RUN(samples_must_be_numbers);
+  RUN(arguments_are_checked);
+  RUN(samples_and_files_are_one);
+  RUN(memory_may_run_out);
   return test_report();
 }
