@@ -20,12 +20,35 @@ static void check_segments(const ij_tokenizer *t, const ij_prompt *p) {
     ij_segment s = ij_prompt_segment(p, i);
     int64_t end = i + 1 < n ? ij_prompt_segment(p, i + 1).first : n_ids;
     must(s.first < end && s.n_bytes > 0);
-    must(s.kind == IJ_SEGMENT_TEXT ? end - s.first == (int64_t)s.n_bytes : end - s.first == 1); /* a token is a byte here */
+    must(s.n_ids == end - s.first && (s.kind == IJ_SEGMENT_TEXT ? s.n_ids == (int64_t)s.n_bytes : s.n_ids >= 1)); /* a token is a byte here */
     for (int64_t k = s.first; k < end; k++) {
       must(ij_is_special(t, ids[k]) == (s.kind != IJ_SEGMENT_TEXT));
       must(s.kind == IJ_SEGMENT_TEXT ? ids[k] == (unsigned char)s.bytes[k - s.first] : ids[k] == s.id);
     }
   }
+}
+
+/* Every video has three blocks and, when its part is long, a sound. */
+static ij_status on_video(void *user, const char *part, size_t n_part, int *n_blocks, const double **seconds, bool *sound, ij_err *err) {
+  static const double times[] = {0, 0.5, 1e6};
+  (void)user;
+  (void)err;
+  must(n_part > 1 && part[0] == '{' && part[n_part - 1] == '}');
+  *n_blocks = 3;
+  *seconds = times;
+  *sound = n_part > 40;
+  return IJ_OK;
+}
+
+/* Media get one to five rows. */
+static void set_rows(const ij_tokenizer *t, ij_prompt *p) {
+  ij_err err = {0};
+  for (int i = ij_prompt_n_segments(p) - 1; i >= 0; i--) {
+    ij_segment s = ij_prompt_segment(p, i);
+    bool medium = s.kind == IJ_SEGMENT_IMAGE || s.kind == IJ_SEGMENT_AUDIO;
+    must((ij_prompt_set_rows(p, i, 1 + i % 5, &err) == IJ_OK) == medium);
+  }
+  check_segments(t, p);
 }
 
 /* The first byte chooses options; a line of its own, "~", parts messages from tools. */
@@ -39,6 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   o.preserve_thinking = data[0] & 4;
   o.add_generation_prompt = data[0] & 8;
   o.continue_final_message = data[0] & 16;
+  o.video = data[0] & 32 ? on_video : NULL;
   const char *messages = (const char *)data + 1, *tools = NULL;
   size_t n = size - 1, n_tools = 0;
   for (size_t i = 0; i + 3 <= n && !tools; i++) {
@@ -49,8 +73,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   int64_t blocks = ij__alloc_blocks();
   ij_status s = ij_prompt_render(&p, t, messages, n, tools, n_tools, &o, &err);
   must((s == IJ_OK) == (p != NULL));
-  must(s == IJ_OK || ((s == IJ_E_FORMAT || s == IJ_E_ARGUMENT) && err.code == s && err.where[0] && err.message[0]));
+  bool refused = s == IJ_E_FORMAT || s == IJ_E_ARGUMENT || (s == IJ_E_UNSUPPORTED && !o.video);
+  must(s == IJ_OK || (refused && err.code == s && err.where[0] && err.message[0]));
   if (p) check_segments(t, p);
+  if (p) set_rows(t, p);
   ij_prompt_close(&p);
   must(ij__alloc_blocks() == blocks);
   const char *note;
