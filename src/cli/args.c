@@ -171,7 +171,8 @@ static bool parse_value(const cli_option *o, const char *text, cli_value *v) {
     case CLI_INT: return parse_integer(text, &v->i) && (double)v->i >= o->min && (double)v->i <= o->max;
     case CLI_REAL: return parse_real(text, &v->real) && v->real >= o->min && v->real <= o->max;
     case CLI_TEXT: v->text = text; return true;
-    case CLI_PATH: v->text = text; return *text != 0;
+    case CLI_PATH:
+    case CLI_MEDIUM: v->text = text; return *text != 0;
     case CLI_WORD: return parse_word(o, text, v);
     case CLI_IDS: return (v->ids = cli_parse_ids(text, &v->n, &bad)) != NULL;
     case CLI_INTS: return (v->ints = parse_int_list(text, o->min, o->max, &v->n)) != NULL && rising(v->ints, v->n);
@@ -198,7 +199,7 @@ static void describe_accepted(const cli_option *o, char *text, size_t size) {
     snprintf(text, size, "ids from 0 to 2147483647 separated by commas, such as 1,2,3");
   } else if (o->type == CLI_BIAS) {
     snprintf(text, size, "ID:BIAS, a token id and a number from -1e6 to 1e6 or -inf, such as 42:-1.5");
-  } else if (o->type == CLI_PATH) {
+  } else if (o->type == CLI_PATH || o->type == CLI_MEDIUM) {
     snprintf(text, size, "a path that is not empty");
   } else if (o->max >= 9e18) {
     snprintf(text, size, "%s of at least %.15g", names[o->type], o->min);
@@ -282,7 +283,10 @@ static bool take_value(cli_args *args, const cli_option *o, const char *attached
     v->n = 0;
   }
   v->set = true;
-  if (parse_value(o, attached, v)) return true;
+  if (parse_value(o, attached, v)) {
+    if (o->type == CLI_MEDIUM) args->media[args->n_media++] = (cli_medium){o->id, attached};
+    return true;
+  }
   char accepted[200];
   describe_accepted(o, accepted, sizeof accepted);
   say_misuse(args, "%s: '%s' is not accepted; expected %s", spelling, attached, accepted);
@@ -315,7 +319,8 @@ static bool set_defaults(cli_args *args, cli_command_id c) {
 bool cli_parse(cli_args *args, cli_command_id command, int argc, char **argv, int from) {
   args->command = &cli_commands[command];
   args->positional = ij__alloc_array((size_t)argc + 1, sizeof *args->positional);
-  if (!args->positional || !set_defaults(args, command)) {
+  args->media = ij__alloc_array((size_t)argc + 1, sizeof *args->media);
+  if (!args->positional || !args->media || !set_defaults(args, command)) {
     say("not enough memory to read the command line");
     return false;
   }
@@ -355,4 +360,5 @@ void cli_args_free(cli_args *args) {
     ij__free(args->v[i].bias);
   }
   ij__free((void *)(uintptr_t)args->positional);
+  ij__free(args->media);
 }

@@ -17,6 +17,7 @@ typedef enum cli_option_id {
   OPT_TEMP, OPT_TOP_K, OPT_TOP_P, OPT_MIN_P, OPT_REPETITION_PENALTY, OPT_PRESENCE_PENALTY, OPT_FREQUENCY_PENALTY,
   OPT_PENALTY_WINDOW, OPT_LOGIT_BIAS, OPT_SEED,
   OPT_LOGPROBS, OPT_IDS_OUT, OPT_JSON,
+  OPT_IMAGE, OPT_AUDIO, OPT_VIDEO, OPT_MMPROJ, OPT_MAX_LONG_EDGE, OPT_MEDIA_FILE,
   OPT_SYSTEM, OPT_EFFORT, OPT_LOAD, OPT_SCHEMA, OPT_TOOLS, OPT_SHOW_THINKING,
   OPT_OUT, OPT_ALL, OPT_TRACE, OPT_COMPARE, OPT_MAX_ABS, OPT_CHUNK,
   OPT_TENSORS,
@@ -28,7 +29,7 @@ typedef enum cli_option_id {
 } cli_option_id;
 
 typedef enum cli_command_id {
-  CMD_RUN, CMD_CHAT, CMD_LOGITS, CMD_TOKENIZE, CMD_DETOKENIZE, CMD_INFO, CMD_BENCH, CMD_SERVE, CMD_HELP, CMD_MAN, CMD_COMPLETION,
+  CMD_RUN, CMD_CHAT, CMD_EMBED, CMD_LOGITS, CMD_TOKENIZE, CMD_DETOKENIZE, CMD_INFO, CMD_BENCH, CMD_SERVE, CMD_HELP, CMD_MAN, CMD_COMPLETION,
   CLI_N_COMMANDS
 } cli_command_id;
 
@@ -42,7 +43,8 @@ typedef enum cli_command_id {
   X(WORD, "a word")                                       \
   X(IDS, "token ids separated by commas")                 \
   X(INTS, "integers in rising order separated by commas") \
-  X(BIAS, "ID:BIAS")
+  X(BIAS, "ID:BIAS")                                      \
+  X(MEDIUM, "a path")
 
 typedef enum cli_type {
 #define CLI_TYPE_ENUM(id, text) CLI_##id,
@@ -72,12 +74,18 @@ typedef struct cli_value {
   bool set;
   int64_t i;                  /* FLAG (0 or 1), INT, WORD (index) */
   double real;
-  const char *text;           /* TEXT, PATH, WORD */
+  const char *text;           /* TEXT, PATH, WORD, MEDIUM (the last one) */
   int32_t *ids;               /* IDS */
   int64_t *ints;              /* INTS */
   ij_logit_bias *bias;        /* BIAS */
   size_t n;                   /* entries of the list in use */
 } cli_value;
+
+/* Files given by options of the type MEDIUM, in the order of the command line, whatever options they came by. */
+typedef struct cli_medium {
+  cli_option_id option;
+  const char *path;
+} cli_medium;
 
 struct cli_args;
 typedef struct cli_command {
@@ -97,6 +105,8 @@ typedef struct cli_args {
   cli_value v[CLI_N_OPTIONS];
   const char **positional;
   int n_positional;
+  cli_medium *media;
+  int n_media;
   double start;                /* ij__os_seconds when the program began */
 } cli_args;
 

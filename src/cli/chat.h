@@ -8,6 +8,7 @@
 #define IJ_CLI_CHAT_H
 
 #include "cli/cli.h"
+#include "cli/cli_media.h"
 #include "core/str.h"
 #include "inkjet_chat.h"
 #include "io/json.h"
@@ -67,13 +68,14 @@ typedef struct chat_history {
 
 /* An array of messages, or an object with `messages`, whose other members are named in *left_out. On failure nothing changes. */
 ij_status chat_history_read(chat_history *h, const char *bytes, size_t n, const char *where, ij_buf *left_out, ij_err *err);
-bool chat_history_add_user(chat_history *h, const char *bytes, size_t n);         /* false, here and below: no memory */
+/* parts: content parts with commas between them, which stand before the text; n_parts 0: none. False, here and below: no memory. */
+bool chat_history_add_user(chat_history *h, const char *parts, size_t n_parts, const char *bytes, size_t n);
 bool chat_history_add_answer(chat_history *h, const chat_answer *a);
 bool chat_history_add_result(chat_history *h, const char *bytes, size_t n);       /* of the call that chat_history_open_call names */
 bool chat_history_set_system(chat_history *h, const char *bytes, size_t n);       /* n 0: none */
 bool chat_history_open_call(const chat_history *h, ij_buf *id, ij_buf *name);     /* the first call of the last answer without result */
 int chat_history_last(const chat_history *h, chat_role role);                     /* index, -1: none */
-bool chat_history_content(const chat_history *h, int index, ij_buf *text);        /* its content when that is a string */
+bool chat_history_content(const chat_history *h, int index, ij_buf *text);        /* its content as text; media as [image_url] */
 void chat_history_cut(chat_history *h, int n);                                    /* keeps the first n */
 bool chat_history_split(chat_history *h, int n, chat_history *rest);              /* the others go to rest, which was empty */
 bool chat_history_append(chat_history *h, chat_history *rest);                    /* and back */
@@ -87,12 +89,19 @@ typedef struct chat_cache {
   ij_session *kept;              /* a copy at an earlier turn start, or NULL */
   int64_t turn_start;            /* position where the current exchange begins; 0: no copy is worth while */
   bool tried;                    /* in this turn a copy was made, found or refused */
+  const int32_t *ids;            /* [n_ids] the prompt of this turn */
+  int64_t n_ids;
+  const ij_rows *rows;           /* [n_rows] its media */
+  int n_rows;
+  ij_rows *cut;                  /* [n_rows] room for a part of them */
+  int hidden;
 } chat_cache;
 ij_status chat_cache_open(chat_cache *c, ij_model *model, int64_t n_ctx, ij_kv_type kv_type, int max_rollback, ij_err *err);
 void chat_cache_close(chat_cache *c);
 /* Brings the session to the longest start of ids that can be had without evaluating, leaving at least one id unless the logits after
- * all of them are there. *reused: how many. The next exchange begins at turn_start. */
-ij_status chat_cache_rewind(chat_cache *c, const int32_t *ids, int64_t n, int64_t turn_start, int64_t *reused, ij_err *err);
+ * all of them are there. *reused: how many. The next exchange begins at turn_start. ids and rows must live as long as the turn. */
+ij_status chat_cache_rewind(chat_cache *c, const int32_t *ids, int64_t n, const ij_rows *rows, int n_rows, int64_t turn_start,
+                            int64_t *reused, ij_err *err);
 ij_status chat_cache_eval(chat_cache *c, const int32_t *ids, int64_t n, ij_err *err);
 
 /* ---- what an answer looks like while it comes (chat_view.c) */
@@ -160,11 +169,14 @@ typedef struct chat {
   int64_t n_turns, n_prompt, n_cached, n_tokens, n_reasoning; /* totals of the conversation */
   double s_prompt, s_decode;
   int n_regenerated;             /* of this answer: each draws with the next seed */
+  ij_attachments *attachments;   /* the media of the conversation */
+  ij_buf pending;                /* content parts for the next message, with commas between them */
 } chat;
 
-/* The conversation as ids. Says nothing; errors carry the field. Pictures and sounds are IJ_E_UNSUPPORTED by name. */
+/* The conversation as ids, with one placeholder for each medium until chat_attach. Both say nothing; errors carry the field. */
 ij_status chat_render(const chat *c, const chat_history *h, int n_messages, const char *effort, bool generation, ij_prompt **out,
                       ij_err *err);
+ij_status chat_attach(const chat *c, ij_prompt *prompt, ij_err *err);
 /* Answers the conversation into c->answer, showing it as it comes; does not change the history. Says what went wrong. */
 int chat_answer_turn(chat *c);
 
@@ -174,6 +186,8 @@ int chat_load_schema(chat *c, const char *path);
 int chat_load_messages(chat *c, const char *path);   /* on failure the conversation is as it was */
 int chat_save_messages(const chat *c, const char *path);
 void chat_free_files(chat *c);
+/* Attaches a file to the next message, after it was opened and what it costs was said. kind: OPT_IMAGE, OPT_AUDIO or OPT_VIDEO. */
+int chat_attach_file(chat *c, cli_option_id kind, const char *path);
 ij_status chat_check_effort(const chat *c, const char *effort, ij_err *err);
 
 /* ---- the conversation on a terminal (chat_talk.c) and its commands (chat_commands.c) */

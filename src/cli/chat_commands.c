@@ -52,19 +52,20 @@ static chat_next do_effort(chat *c, const char *arg) {
   return CHAT_NEXT_LINE;
 }
 
-static chat_next do_image(chat *c, const char *arg) {
-  (void)c;
-  (void)arg;
-  say("/image: pictures are not supported by this version: nothing is attached");
+/* A dash: what is attached is taken off again. */
+static chat_next attach(chat *c, cli_option_id kind, const char *arg) {
+  if (strcmp(arg, "-") == 0) {
+    chat_view_note(&c->view, c->pending.len ? "[nothing is attached now]" : "[nothing was attached]");
+    ij__buf_free(&c->pending);
+  } else if (chat_attach_file(c, kind, arg) != CLI_EXIT_OK) {
+    chat_view_note(&c->view, "[it is not attached]");
+  }
   return CHAT_NEXT_LINE;
 }
 
-static chat_next do_audio(chat *c, const char *arg) {
-  (void)c;
-  (void)arg;
-  say("/audio: sounds are not supported by this version: nothing is attached");
-  return CHAT_NEXT_LINE;
-}
+static chat_next do_image(chat *c, const char *arg) { return attach(c, OPT_IMAGE, arg); }
+static chat_next do_audio(chat *c, const char *arg) { return attach(c, OPT_AUDIO, arg); }
+static chat_next do_video(chat *c, const char *arg) { return attach(c, OPT_VIDEO, arg); }
 
 static chat_next do_save(chat *c, const char *arg) {
   if (chat_save_messages(c, arg) == CLI_EXIT_OK) chat_view_note(&c->view, "[%d messages are in %s]", c->history.n, arg);
@@ -164,8 +165,9 @@ static const chat_command_row rows[] = {
     {"system", "[TEXT]", "show the system text, or set it; - removes it", false, do_system},
     {"effort", "[E]", "show how much the model thinks, or set it: none, low, high, 0.5 ...", false, do_effort},
     {"think", "", "fold or unfold reasoning; unfolding shows that of the last answer", false, do_think},
-    {"image", "FILE", "attach a picture (not supported yet)", false, do_image},
-    {"audio", "FILE", "attach a sound (not supported yet)", false, do_audio},
+    {"image", "FILE", "attach a picture to the next message; - takes off what is attached", true, do_image},
+    {"audio", "FILE", "attach a sound", true, do_audio},
+    {"video", "FILE", "attach a video", true, do_video},
     {"result", "TEXT", "what a tool gave, for the first call that waits", true, do_result},
     {"undo", "", "take back the last message and all that followed it", false, do_undo},
     {"regen", "", "answer the last message again", false, do_regen},

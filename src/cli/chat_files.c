@@ -29,7 +29,7 @@ static int read_file(const char *path, char **bytes, size_t *n) {
 static ij_status try_render(const chat *c, const char *effort, ij_err *err) {
   chat_history one = {0};
   ij_prompt *prompt = NULL;
-  if (!chat_history_add_user(&one, "x", 1)) return ij__fail_nomem(err, "a message", 1);
+  if (!chat_history_add_user(&one, NULL, 0, "x", 1)) return ij__fail_nomem(err, "a message", 1);
   ij_status s = chat_render(c, &one, 1, effort, true, &prompt, err);
   ij_prompt_close(&prompt);
   chat_history_cut(&one, 0);
@@ -121,6 +121,7 @@ void chat_free_files(chat *c) {
 static ij_status try_messages(const chat *c, const chat_history *h, ij_err *err) {
   ij_prompt *prompt = NULL;
   ij_status s = chat_render(c, h, h->n, c->effort, true, &prompt, err);
+  if (s == IJ_OK) s = chat_attach(c, prompt, err);
   ij_prompt_close(&prompt);
   return s;
 }
@@ -145,6 +146,44 @@ int chat_load_messages(chat *c, const char *path) {
   ij__buf_free(&left_out);
   ij__free(bytes);
   return s == IJ_OK ? CLI_EXIT_OK : say_in_file(path, &err);
+}
+
+static void note_cost(void *user, const char *line) {
+  const chat *c = user;
+  chat_view_note(&c->view, "[%s; it goes with the next message]", line);
+}
+
+/* The conversation as it would be with this message, so that what is open stays open, and nothing is attached that could not be read. */
+static ij_status try_parts(chat *c, const ij_buf *parts, ij_err *err) {
+  ij_prompt *prompt = NULL;
+  int n = c->history.n;
+  if (!chat_history_add_user(&c->history, parts->data, parts->len, "", 0)) return ij__fail_nomem(err, "a message", parts->len);
+  ij_status s = chat_render(c, &c->history, c->history.n, c->effort, true, &prompt, err);
+  if (s == IJ_OK) s = chat_attach(c, prompt, err);
+  if (s == IJ_OK) {
+    int last = ij_prompt_n_segments(prompt) - 1;
+    while (last > 0 && !ij_prompt_segment(prompt, last).source) last--;
+    media_costs(c->attachments, prompt, ij_prompt_segment(prompt, last).first, note_cost, c);
+  }
+  ij_prompt_close(&prompt);
+  chat_history_cut(&c->history, n);
+  return s;
+}
+
+int chat_attach_file(chat *c, cli_option_id kind, const char *path) {
+  ij_buf parts = {0};
+  ij_err err = {0};
+  ij__buf_append(&parts, c->pending.data, c->pending.len);
+  if (parts.len) ij__buf_puts(&parts, ",");
+  int rc = media_part(kind, path, &parts);
+  if (rc == CLI_EXIT_OK && try_parts(c, &parts, &err) != IJ_OK) rc = say_bad_input(&err);
+  if (rc != CLI_EXIT_OK) {
+    ij__buf_free(&parts);
+    return rc;
+  }
+  ij__buf_free(&c->pending);
+  c->pending = parts;
+  return CLI_EXIT_OK;
 }
 
 int chat_save_messages(const chat *c, const char *path) {

@@ -142,10 +142,16 @@ ij_status chat_history_read(chat_history *h, const char *bytes, size_t n, const 
 
 /* ----------------------------------------------------------------------------------------------------------------- adding */
 
-bool chat_history_add_user(chat_history *h, const char *bytes, size_t n) {
+bool chat_history_add_user(chat_history *h, const char *parts, size_t n_parts, const char *bytes, size_t n) {
   ij_buf b = {0};
   ij__buf_puts(&b, "{\"role\":\"user\",\"content\":");
-  chat_json_string(&b, bytes, n);
+  if (n_parts) {
+    ij__buf_puts(&b, "[");
+    ij__buf_append(&b, parts, n_parts);
+    if (n) ij__buf_puts(&b, ",{\"type\":\"text\",\"text\":");
+  }
+  if (n || !n_parts) chat_json_string(&b, bytes, n);
+  if (n_parts) ij__buf_puts(&b, n ? "}]" : "]");
   ij__buf_puts(&b, "}");
   return insert_buf(h, h->n, &b, CHAT_USER);
 }
@@ -241,10 +247,21 @@ static ij_json *parse(const chat_message *m) {
 
 bool chat_history_content(const chat_history *h, int index, ij_buf *text) {
   ij_json *doc = parse(&h->list[index]);
+  const ij_json_value *content = ij__json_member(ij__json_root(doc), "content"), *part;
+  ij_json_iter it = {0};
   const char *s;
   size_t n;
-  bool ok = ij__json_get_string(ij__json_member(ij__json_root(doc), "content"), &s, &n);
+  bool ok = ij__json_get_string(content, &s, &n);
   if (ok) ij__buf_append(text, s, n);
+  while (ij__json_next(content, &it, NULL, NULL, &part)) {
+    bool is_text = ij__json_get_string(part, &s, &n) || ij__json_get_string(ij__json_member(part, "text"), &s, &n);
+    if (text->len) ij__buf_puts(text, " ");
+    if (!is_text && !ij__json_get_string(ij__json_member(part, "type"), &s, &n)) continue;
+    ij__buf_puts(text, is_text ? "" : "[");
+    ij__buf_append(text, s, n);
+    ij__buf_puts(text, is_text ? "" : "]");
+    ok = true;
+  }
   ij__json_free(&doc);
   return ok;
 }

@@ -52,11 +52,12 @@ static bool answer(chat *c) {
   return got;
 }
 
-static void answer_new(chat *c) {
+static bool answer_new(chat *c) {
   c->n_regenerated = 0;
-  if (answer(c)) return;
+  if (answer(c)) return true;
   chat_history_cut(&c->history, c->history.n - 1);
   chat_view_note(&c->view, "[there is no answer; the message is taken back]");
+  return false;
 }
 
 /* With drawing, every round has a seed of its own; a greedy answer can only be the same again. */
@@ -107,8 +108,11 @@ static bool take(talk *t, const ij_buf *text) {
     s++;
     n--;
   }
-  if (chat_history_add_user(&c->history, s, n)) {
-    answer_new(c);
+  if (chat_history_add_user(&c->history, c->pending.data, c->pending.len, s, n)) {
+    ij_buf parts = c->pending;
+    c->pending = (ij_buf){0};
+    if (answer_new(c)) ij__buf_free(&parts);
+    else c->pending = parts; /* with the message they are taken back to where they were */
   } else {
     say_nomem("the message", n);
   }

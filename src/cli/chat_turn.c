@@ -3,19 +3,11 @@
  * The one loop behind a turn on the command line and in a conversation. The history is not touched: what becomes of an answer that was
  * stopped is for the caller to say.
  */
+#include <string.h>
+
 #include "cli/chat.h"
 #include "core/os.h"
 #include "core/status.h"
-
-static ij_status refuse_media(const ij_prompt *prompt, ij_err *err) {
-  for (int i = 0; i < ij_prompt_n_segments(prompt); i++) {
-    ij_segment_kind kind = ij_prompt_segment(prompt, i).kind;
-    if (kind != IJ_SEGMENT_IMAGE && kind != IJ_SEGMENT_AUDIO) continue;
-    return ij__fail(err, IJ_E_UNSUPPORTED, "messages", "there is %s among them, and this version reads text only",
-                    kind == IJ_SEGMENT_IMAGE ? "a picture" : "a sound");
-  }
-  return IJ_OK;
-}
 
 ij_status chat_render(const chat *c, const chat_history *h, int n_messages, const char *effort, bool generation, ij_prompt **out,
                       ij_err *err) {
@@ -23,14 +15,23 @@ ij_status chat_render(const chat *c, const chat_history *h, int n_messages, cons
   ij_buf messages = {0};
   o.effort = effort;
   o.add_generation_prompt = generation;
+  o.video = c->attachments ? ij_attachments_video : NULL;
+  o.user = c->attachments;
   *out = NULL;
   chat_history_json(h, n_messages, &messages);
   ij_status s = messages.failed ? ij__fail_nomem(err, "the messages", messages.len)
                                 : ij_prompt_render(out, c->tokenizer, messages.data, messages.len, c->tools, c->n_tools_bytes, &o, err);
   ij__buf_free(&messages);
-  if (s == IJ_OK) s = refuse_media(*out, err);
-  if (s != IJ_OK) ij_prompt_close(out);
   return s;
+}
+
+ij_status chat_attach(const chat *c, ij_prompt *prompt, ij_err *err) { return media_attach(c->attachments, c->model, prompt, err); }
+
+static bool same_bytes(const char *a, size_t n_a, const char *b, size_t n_b) { return n_a == n_b && (n_a == 0 || memcmp(a, b, n_a) == 0); }
+
+static bool same_segment(ij_segment a, ij_segment b) {
+  return a.kind == b.kind && a.block == b.block && same_bytes(a.bytes, a.n_bytes, b.bytes, b.n_bytes) &&
+         same_bytes(a.source, a.n_source, b.source, b.n_source);
 }
 
 /* Where the last exchange begins in ids: the end of what the conversation without it has in common with them. */
@@ -41,9 +42,9 @@ static ij_status find_turn_start(const chat *c, const ij_prompt *prompt, int64_t
   if (last <= 0) return IJ_OK;
   ij_status s = chat_render(c, &c->history, last, c->effort, false, &before, err);
   if (s != IJ_OK) return s;
-  const int32_t *a = ij_prompt_ids(prompt), *b = ij_prompt_ids(before);
-  int64_t most = IJ_MIN(ij_prompt_n_ids(prompt), ij_prompt_n_ids(before));
-  while (*start < most && a[*start] == b[*start]) ++*start;
+  int n = IJ_MIN(ij_prompt_n_segments(prompt), ij_prompt_n_segments(before)), i = 0;
+  while (i < n && same_segment(ij_prompt_segment(prompt, i), ij_prompt_segment(before, i))) i++;
+  *start = ij_prompt_segment(prompt, i).first;
   ij_prompt_close(&before);
   return IJ_OK;
 }
@@ -65,15 +66,26 @@ static int check_prompt(const chat *c, const ij_prompt *prompt) {
   return CLI_EXIT_FAILED;
 }
 
+static void note_cost(void *user, const char *line) {
+  const chat *c = user;
+  chat_view_note(&c->view, "%s", line);
+}
+
 static int evaluate(chat *c, const ij_prompt *prompt) {
-  enum { CHUNK = 512 }; /* as in eval_chunked */
+  enum { CHUNK = 512 }; /* as in media_eval */
   ij_err err = {0};
   chat_answer *a = &c->answer;
   int64_t n = ij_prompt_n_ids(prompt), start = 0;
+  int n_rows;
   const int32_t *ids = ij_prompt_ids(prompt);
+  const ij_rows *rows = ij_attachments_rows(c->attachments, &n_rows);
   ij_status s = find_turn_start(c, prompt, &start, &err);
-  if (s == IJ_OK) s = chat_cache_rewind(&c->cache, ids, n, start, &a->n_cached, &err);
+  if (s == IJ_OK) s = chat_cache_rewind(&c->cache, ids, n, rows, n_rows, start, &a->n_cached, &err);
+  if (s != IJ_OK) return say_failed(&err);
   a->n_prompt = n;
+  media_costs(c->attachments, prompt, a->n_cached, note_cost, c);
+  int rc = media_encode(c->attachments, ij_model_towers(c->model), a->n_cached);
+  if (rc != CLI_EXIT_OK) return rc;
   progress_begin("reading the prompt");
   for (int64_t at = a->n_cached; at < n && s == IJ_OK && !interrupted(); at += CHUNK) {
     progress_update((double)(at - a->n_cached) / (double)(n - a->n_cached));
@@ -189,6 +201,7 @@ int chat_answer_turn(chat *c) {
   c->answer.end = CHAT_INTERRUPTED; /* until it begins */
   c->answer.t_prompt = ij__os_seconds();
   ij_status s = chat_render(c, &c->history, c->history.n, c->effort, true, &prompt, &err);
+  if (s == IJ_OK) s = chat_attach(c, prompt, &err);
   int rc = s == IJ_OK ? check_prompt(c, prompt) : say_bad_input(&err);
   if (rc == CLI_EXIT_OK) rc = evaluate(c, prompt);
   if (rc == CLI_EXIT_OK) rc = generate(c, prompt);

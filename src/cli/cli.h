@@ -83,14 +83,14 @@ int encode_text(const ij_tokenizer *tokenizer, const char *bytes, size_t n, bool
 /* Exactly one prompt, and options that go with it: checked before anything is opened. */
 int check_prompt_options(const cli_args *args);
 
+/* The text of -p, TEXT or -f; not of --ids. Free with ij__free. */
+int read_prompt_text(const cli_args *args, char **bytes, size_t *n);
+
 /* The ids that -p, TEXT, -f or --ids stand for; at least one id. */
 int read_prompt(const cli_args *args, const ij_tokenizer *tokenizer, int32_t **ids, size_t *n_ids);
 
 /* The prompt fits into n_ctx positions and they into the model's, and the model has its ids. */
 int check_fit(const cli_args *args, const ij_model *model, const int32_t *ids, int64_t n_ids, int64_t n_ctx);
-
-/* Evaluates in pieces, so that the bar moves and Ctrl-C works. */
-int eval_chunked(ij_session *session, const int32_t *ids, int64_t n, const char *what);
 
 /* ---- sampling (sampling.c) */
 ij_sample_options sample_options(const cli_args *args);
@@ -100,6 +100,7 @@ int check_bias(const cli_args *args, const ij_model *model);   /* ids of --logit
 /* ---- the commands, one file each */
 int cmd_run(const cli_args *args);
 int cmd_chat(const cli_args *args);
+int cmd_embed(const cli_args *args);
 int cmd_logits(const cli_args *args);
 int cmd_tokenize(const cli_args *args);
 int cmd_detokenize(const cli_args *args);

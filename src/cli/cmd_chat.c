@@ -71,6 +71,15 @@ static int open_messages(chat *c) {
   return chat_history_set_system(&c->history, text, strlen(text)) ? CLI_EXIT_OK : say_nomem("the system text", strlen(text));
 }
 
+/* In a conversation they are opened now, so that what cannot be read is known before a message is written. */
+static int open_first_media(chat *c) {
+  const cli_args *a = c->args;
+  int rc = CLI_EXIT_OK;
+  if (!c->view.talking) return media_parts(a, &c->pending);
+  for (int i = 0; i < a->n_media && rc == CLI_EXIT_OK; i++) rc = chat_attach_file(c, a->media[i].option, a->media[i].path);
+  return rc;
+}
+
 static int open_chat(chat *c) {
   const cli_args *a = c->args;
   const char *path;
@@ -82,9 +91,11 @@ static int open_chat(chat *c) {
   if (!c->tokenizer) return say_misuse(a, "no tokenizer lies with the checkpoint: pass --tokenizer PATH");
   c->sampling = sample_options(a);
   rc = check_bias(a, c->model);
+  if (rc == CLI_EXIT_OK) rc = open_cache(c);
+  if (rc == CLI_EXIT_OK) rc = media_open(a, c->model, c->cache.options.n_ctx, &c->attachments);
   if (rc == CLI_EXIT_OK) rc = open_effort(c);
   if (rc == CLI_EXIT_OK) rc = open_messages(c);
-  if (rc == CLI_EXIT_OK) rc = open_cache(c);
+  if (rc == CLI_EXIT_OK) rc = open_first_media(c);
   if (rc == CLI_EXIT_OK) check_template(c);
   return rc;
 }
@@ -172,9 +183,9 @@ static int add_piped(chat *c) {
   if (n > 0 && bytes[n - 1] == '\n') n--;
   if (n > 0 && bytes[n - 1] == '\r') n--;
   bool waits = c->history.n > 0 && c->history.list[c->history.n - 1].role != CHAT_ASSISTANT;
-  if (n == 0 && !(waits && c->args->v[OPT_LOAD].set)) {
+  if (n == 0 && c->pending.len == 0 && !(waits && c->args->v[OPT_LOAD].set)) {
     rc = say_misuse(c->args, "the message is empty: give TEXT, or text on standard input");
-  } else if (n > 0 && !chat_history_add_user(&c->history, bytes, n)) {
+  } else if (n + c->pending.len > 0 && !chat_history_add_user(&c->history, c->pending.data, c->pending.len, bytes, n)) {
     rc = say_nomem("the message", n);
   }
   ij__free(bytes);
@@ -186,7 +197,7 @@ static int answer_once(chat *c) {
   int rc = CLI_EXIT_OK;
   if (!text) {
     rc = add_piped(c);
-  } else if (!chat_history_add_user(&c->history, text, strlen(text))) {
+  } else if (!chat_history_add_user(&c->history, c->pending.data, c->pending.len, text, strlen(text))) {
     rc = say_nomem("the message", strlen(text));
   }
   if (rc != CLI_EXIT_OK) return rc;
@@ -213,6 +224,8 @@ int cmd_chat(const cli_args *args) {
   if (rc == CLI_EXIT_OK) rc = talking ? chat_talk(&c) : answer_once(&c);
   chat_cache_close(&c.cache);
   chat_free_files(&c);
+  ij_attachments_close(&c.attachments);
+  ij__buf_free(&c.pending);
   ij_model_close(&c.model);
   ij_tokenizer_close(&c.own_tokenizer);
   chat_history_cut(&c.history, 0);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/info_media.h"
 #include "core/os.h"
 #include "core/status.h"
 
@@ -309,6 +310,10 @@ static void print_json(const info *f) {
 
 int cmd_info(const cli_args *args) {
   info f = {.args = args};
+  if (args->v[OPT_MEDIA_FILE].set) return info_media(args);
+  if (args->v[OPT_MAX_LONG_EDGE].set || args->v[OPT_MMPROJ].set) {
+    return say_misuse(args, "--max-long-edge and --mmproj are about media: pass --media FILE, too");
+  }
   if (args->n_positional && args->v[OPT_MODEL].set) return say_misuse(args, "the checkpoint is named twice, by PATH and by -m");
   int rc = CLI_EXIT_OK;
   if (args->n_positional) f.path = args->positional[0];

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/cli_media.h"
+#include "cli/run_media.h"
 #include "core/alloc.h"
 #include "core/os.h"
 
@@ -25,6 +27,7 @@ typedef struct run {
   bool as_ids, as_json;
   int32_t *prompt;
   size_t n_prompt;
+  run_media media;
   chosen *tokens;                /* what was generated, kept for --json only */
   int64_t n_tokens, n_kept;
   ij_text_stream stream;
@@ -37,6 +40,9 @@ typedef struct run {
 static int check_options(const cli_args *a) {
   int rc = check_prompt_options(a);
   if (rc != CLI_EXIT_OK) return rc;
+  if (a->n_media > 0 && a->v[OPT_IDS].set) {
+    return say_misuse(a, "media take the place of " RUN_MARKER " in a text, and --ids gives none: pass TEXT, -p or -f");
+  }
   if (a->v[OPT_LOGPROBS].set && !a->v[OPT_JSON].set) return say_misuse(a, "--logprobs needs --json, which has a place for them");
   if (a->v[OPT_IDS_OUT].set && a->v[OPT_JSON].set) return say_misuse(a, "--json always holds the ids: leave out --ids-out");
   return check_sampling(a);
@@ -250,7 +256,8 @@ static int open_run(run *r) {
   r->tokenizer = r->own_tokenizer ? r->own_tokenizer : ij_model_tokenizer(r->model);
   r->as_json = a->v[OPT_JSON].set;
   r->as_ids = a->v[OPT_IDS_OUT].set || !r->tokenizer;
-  rc = read_prompt(a, r->tokenizer, &r->prompt, &r->n_prompt);
+  rc = a->v[OPT_IDS].set ? read_prompt(a, r->tokenizer, &r->prompt, &r->n_prompt)
+                         : run_media_prompt(&r->media, a, r->model, r->tokenizer, &r->prompt, &r->n_prompt);
   if (rc == CLI_EXIT_OK) rc = open_run_session(r);
   if (rc == CLI_EXIT_OK && r->as_json) {
     size_t cap = (size_t)IJ_MIN(a->v[OPT_N].i, ij_session_n_ctx(r->session) + 1);
@@ -266,9 +273,10 @@ int cmd_run(const cli_args *args) {
   if (rc == CLI_EXIT_OK) rc = open_run(&r);
   if (rc == CLI_EXIT_OK) {
     r.t_prompt = ij__os_seconds();
-    rc = eval_chunked(r.session, r.prompt, (int64_t)r.n_prompt, "reading the prompt");
+    rc = run_media_eval(&r.media, r.model, r.session, r.prompt, (int64_t)r.n_prompt);
   }
   if (rc == CLI_EXIT_OK) rc = generate(&r);
+  run_media_close(&r.media);
   ij_session_close(&r.session);
   ij_model_close(&r.model);
   ij_tokenizer_close(&r.own_tokenizer);

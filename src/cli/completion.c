@@ -28,7 +28,7 @@ static void bash_command(cli_command_id c) {
       words_of(o);
       out_text("' -- \"$word\")); return ;;\n");
     } else {
-      out_text(o->type == CLI_PATH ? ") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n" : ") return ;;\n");
+      out_text(o->type == CLI_PATH || o->type == CLI_MEDIUM ? ") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n" : ") return ;;\n");
     }
   }
   out_text("      esac\n      options='");
@@ -91,7 +91,7 @@ static void zsh_option(const cli_option *o) {
       out_text("(");
       words_of(o);
       out_text(")");
-    } else if (o->type == CLI_PATH) {
+    } else if (o->type == CLI_PATH || o->type == CLI_MEDIUM) {
       out_text("_files");
     }
     out_text("' \\\n");

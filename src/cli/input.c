@@ -33,6 +33,7 @@ int open_model(const cli_args *args, const char *path, bool tokenizer, int max_b
   options.n_threads = (int)args->v[OPT_THREADS].i;
   options.cpu_mask = args->v[OPT_CPU_MASK].text;
   options.tokenizer = tokenizer;
+  options.mmproj = args->v[OPT_MMPROJ].text;
   options.progress = on_open_progress;
   if (max_batch > options.max_batch) options.max_batch = max_batch;
   progress_begin("loading");
@@ -126,6 +127,23 @@ static int count_prompts(const cli_args *args) {
   return args->v[OPT_PROMPT].set + args->v[OPT_IDS].set + args->v[OPT_FILE].set + args->n_positional;
 }
 
+int read_prompt_text(const cli_args *args, char **bytes, size_t *n) {
+  const char *text = args->n_positional ? args->positional[0] : args->v[OPT_PROMPT].text;
+  *bytes = NULL;
+  if (args->v[OPT_FILE].set) {
+    int rc = read_input(args->v[OPT_FILE].text, bytes, n);
+    if (rc != CLI_EXIT_OK) return rc;
+  } else {
+    *n = text ? strlen(text) : 0;
+    *bytes = ij__strndup(text ? text : "", *n);
+    if (!*bytes) return say_nomem("the prompt", *n);
+  }
+  if (*n > 0) return CLI_EXIT_OK;
+  ij__free(*bytes);
+  *bytes = NULL;
+  return say_misuse(args, "the prompt is empty, and the model has no token that begins a text: give at least one character");
+}
+
 int read_prompt(const cli_args *args, const ij_tokenizer *tokenizer, int32_t **ids, size_t *n_ids) {
   const cli_value *given = &args->v[OPT_IDS];
   *ids = NULL;
@@ -136,23 +154,14 @@ int read_prompt(const cli_args *args, const ij_tokenizer *tokenizer, int32_t **i
     memcpy(*ids, given->ids, given->n * sizeof **ids);
     return CLI_EXIT_OK;
   }
-  const char *text = args->n_positional ? args->positional[0] : args->v[OPT_PROMPT].text;
-  char *owned = NULL;
-  size_t n = text ? strlen(text) : 0;
-  if (args->v[OPT_FILE].set) {
-    int rc = read_input(args->v[OPT_FILE].text, &owned, &n);
-    if (rc != CLI_EXIT_OK) return rc;
-    text = owned;
-  }
-  int rc;
-  if (n == 0) {
-    rc = say_misuse(args, "the prompt is empty, and the model has no token that begins a text: give at least one character");
-  } else if (!tokenizer) {
+  char *text;
+  size_t n;
+  int rc = read_prompt_text(args, &text, &n);
+  if (rc == CLI_EXIT_OK && !tokenizer) {
     rc = say_misuse(args, "no tokenizer lies with the checkpoint: pass --tokenizer PATH, or give the prompt as --ids");
-  } else {
-    rc = encode_text(tokenizer, text, n, args->v[OPT_SPECIAL].set, ids, n_ids);
   }
-  ij__free(owned);
+  if (rc == CLI_EXIT_OK) rc = encode_text(tokenizer, text, n, args->v[OPT_SPECIAL].set, ids, n_ids);
+  ij__free(text);
   return rc;
 }
 
@@ -186,18 +195,4 @@ int check_fit(const cli_args *args, const ij_model *model, const int32_t *ids, i
                       info.unpadded_vocab - 1, args->v[OPT_IDS].set ? "" : ": this tokenizer is not the model's");
   }
   return CLI_EXIT_OK;
-}
-
-int eval_chunked(ij_session *session, const int32_t *ids, int64_t n, const char *what) {
-  enum { CHUNK = 512 }; /* one batch of the library by default: large enough for full speed, short enough for Ctrl-C */
-  ij_err err = {0};
-  progress_begin(what);
-  ij_status s = IJ_OK;
-  for (int64_t at = 0; at < n && s == IJ_OK && !interrupted(); at += CHUNK) {
-    progress_update((double)at / (double)n);
-    s = ij_session_eval(session, ids + at, IJ_MIN((int64_t)CHUNK, n - at), &err);
-  }
-  progress_end();
-  if (s != IJ_OK) return say_failed(&err);
-  return interrupted() ? CLI_EXIT_INTERRUPTED : CLI_EXIT_OK;
 }

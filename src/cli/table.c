@@ -7,7 +7,8 @@
 
 #define BIT(c) (1u << CMD_##c)
 #define GENERATING (BIT(RUN) | BIT(CHAT))
-#define MODEL_COMMANDS (GENERATING | BIT(LOGITS) | BIT(INFO) | BIT(BENCH) | BIT(SERVE))
+#define MODEL_COMMANDS (GENERATING | BIT(EMBED) | BIT(LOGITS) | BIT(INFO) | BIT(BENCH) | BIT(SERVE))
+#define MEDIA_COMMANDS (GENERATING | BIT(EMBED) | BIT(INFO))
 #define ALL_COMMANDS ((1u << CLI_N_COMMANDS) - 1)
 
 #define NO_LIMIT 9223372036854775807.0
@@ -29,6 +30,8 @@ const cli_option cli_options[] = {
     {.id = OPT_TOKENIZER, .commands = GENERATING | BIT(LOGITS) | BIT(TOKENIZE) | BIT(DETOKENIZE), .name = "tokenizer", .type = CLI_PATH,
      .arg = "PATH", .group = "Model", .help = "tokenizer.json, a tiktoken rank file, a .gguf file, or a folder that holds one",
      .default_note = "the one that lies with the checkpoint"},
+    {.id = OPT_MMPROJ, .commands = MEDIA_COMMANDS | BIT(SERVE), .name = "mmproj", .type = CLI_PATH, .arg = "FILE", .group = "Model",
+     .default_note = "those of the checkpoint", .help = "take the towers for pictures and sounds from this GGUF file or checkpoint"},
     {.id = OPT_THREADS, .commands = MODEL_COMMANDS, .name = "threads", .type = CLI_INT, .arg = "N", .min = 1, .max = 1024,
      .default_note = "one per processor", .group = "Model", .help = "threads to compute with; the result does not depend on it"},
     {.id = OPT_CTX, .commands = BIT(RUN) | BIT(LOGITS) | BIT(BENCH), .name = "ctx", .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX,
@@ -56,6 +59,27 @@ const cli_option cli_options[] = {
      .help = "turn spelled special tokens such as <|end_message|> into their ids; use it only on text you trust"},
     {.id = OPT_NO_SPECIAL, .commands = BIT(TOKENIZE), .name = "no-special", .type = CLI_FLAG, .group = "Prompt",
      .help = "treat spelled special tokens as ordinary text (this is the default)"},
+
+    {.id = OPT_IMAGE, .commands = BIT(RUN), .name = "image", .type = CLI_MEDIUM, .arg = "FILE", .repeatable = true, .group = "Media",
+     .help = "a picture (PNG, JPEG, WebP, GIF) for the next <__media__> marker of the prompt; may be repeated"},
+    {.id = OPT_AUDIO, .commands = BIT(RUN), .name = "audio", .type = CLI_MEDIUM, .arg = "FILE", .repeatable = true, .group = "Media",
+     .help = "a sound (WAV, FLAC, MP3, Ogg) for the next <__media__> marker; may be repeated"},
+    {.id = OPT_VIDEO, .commands = BIT(RUN), .name = "video", .type = CLI_MEDIUM, .arg = "FILE", .repeatable = true, .group = "Media",
+     .help = "a video for the next <__media__> marker: its frames as a user's message; may be repeated"},
+    {.id = OPT_IMAGE, .commands = BIT(CHAT), .name = "image", .type = CLI_MEDIUM, .arg = "FILE", .repeatable = true, .group = "Media",
+     .help = "a picture (PNG, JPEG, WebP, GIF) before the text of the message; may be repeated"},
+    {.id = OPT_AUDIO, .commands = BIT(CHAT), .name = "audio", .type = CLI_MEDIUM, .arg = "FILE", .repeatable = true, .group = "Media",
+     .help = "a sound (WAV, FLAC, MP3, Ogg) before the text of the message; may be repeated"},
+    {.id = OPT_VIDEO, .commands = BIT(CHAT), .name = "video", .type = CLI_MEDIUM, .arg = "FILE", .repeatable = true, .group = "Media",
+     .help = "a video before the text of the message; may be repeated"},
+    {.id = OPT_IMAGE, .commands = BIT(EMBED), .name = "image", .type = CLI_MEDIUM, .arg = "FILE", .group = "Media",
+     .help = "the picture to encode"},
+    {.id = OPT_AUDIO, .commands = BIT(EMBED), .name = "audio", .type = CLI_MEDIUM, .arg = "FILE", .group = "Media",
+     .help = "the sound to encode"},
+    {.id = OPT_MEDIA_FILE, .commands = BIT(INFO), .name = "media", .type = CLI_PATH, .arg = "FILE", .group = "Media",
+     .help = "tell about this picture, sound or video instead, and what it costs in tokens"},
+    {.id = OPT_MAX_LONG_EDGE, .commands = MEDIA_COMMANDS, .name = "max-long-edge", .type = CLI_INT, .arg = "N", .min = 1, .max = 1000000,
+     .group = "Media", .default_note = "no limit", .help = "reduce pictures whose longer side has more than N pixels to that"},
 
     {.id = OPT_SYSTEM, .commands = BIT(CHAT), .name = "system", .type = CLI_TEXT, .arg = "TEXT", .group = "Prompt",
      .help = "what the model is told before the conversation"},
@@ -97,6 +121,8 @@ const cli_option cli_options[] = {
     {.id = OPT_LOGIT_BIAS, .commands = GENERATING, .name = "logit-bias", .type = CLI_BIAS, .arg = "ID:BIAS", .repeatable = true,
      .group = "Sampling", .help = "add BIAS to the logit of token ID, -inf forbids it; may be repeated"},
 
+    {.id = OPT_OUT, .commands = BIT(EMBED), .name = "out", .type = CLI_PATH, .arg = "FILE", .group = "Output",
+     .help = "write the rows to FILE (safetensors)"},
     {.id = OPT_OUT, .commands = BIT(LOGITS), .name = "out", .type = CLI_PATH, .arg = "FILE", .group = "Output",
      .help = "write the tensors to FILE (safetensors)"},
     {.id = OPT_ALL, .commands = BIT(LOGITS), .name = "all", .type = CLI_FLAG, .group = "Output",
@@ -185,12 +211,17 @@ const int cli_n_options = IJ_COUNT_OF(cli_options);
 const cli_command cli_commands[CLI_N_COMMANDS] = {
     [CMD_RUN] = {
         .name = "run", .run = cmd_run, .positional = "TEXT", .max_positional = 1,
-        .synopsis = LINES("run [-m PATH] [options] TEXT", "run [-m PATH] [options] -p TEXT | -f FILE | --ids ID,ID,..."),
+        .synopsis = LINES("run [-m PATH] [options] TEXT", "run [-m PATH] [options] -p TEXT | -f FILE | --ids ID,ID,...",
+                          "run [-m PATH] [options] --image FILE | --audio FILE | --video FILE ... TEXT"),
         .summary = "continue a prompt",
         .about = "Continues a raw prompt and prints the continuation as it comes. It is greedy unless --temp, --top-k, --top-p, --min-p or "
-                 "--seed is given. No token is put before the prompt, so it must not be empty. Ctrl-C ends after the current token.",
+                 "--seed is given. No token is put before the prompt, so it must not be empty. Ctrl-C ends after the current token. Each "
+                 "<__media__> in the prompt is replaced by what the next --image, --audio or --video costs: the rows of a picture or sound "
+                 "and nothing around them, so that the framing is yours (with --special), or the messages of a video's frames.",
         .examples = LINES("inkjet run -m model -n 32 'Once upon a time'", "inkjet run -m model --temp 0.8 --seed 7 -f prompt.txt",
-                          "inkjet run -m model --ids 976,9029,328 --ids-out")},
+                          "inkjet run -m model --ids 976,9029,328 --ids-out",
+                          "inkjet run -m model --image cat.png --special '<|message_user|><|content_image|><__media__><|end_message|>"
+                          "<|message_model|><|content_text|>'")},
     [CMD_CHAT] = {
         .name = "chat", .run = cmd_chat, .positional = "TEXT", .max_positional = 1,
         .synopsis = LINES("chat [-m PATH] [options] TEXT", "chat [-m PATH] [options] < FILE", "chat [-m PATH] [options]"),
@@ -198,9 +229,21 @@ const cli_command cli_commands[CLI_N_COMMANDS] = {
         .about = "With TEXT, or with text on standard input, prints the answer and ends. Without both, on a terminal, it is a conversation: "
                  "/help there lists its commands, Ctrl-C stops an answer, Ctrl-D leaves. Answers are greedy unless --temp, --top-k, --top-p, "
                  "--min-p or --seed is given. The reasoning is shown when standard error is a terminal, and never on standard output, "
-                 "except in a conversation, where /think folds it.",
+                 "except in a conversation, where /think folds it. Pictures, sounds and videos stand before the text in the order in which they "
+                 "are given; what they cost is said before they are read. In a conversation they go with the first message, and /image, "
+                 "/audio and /video attach more.",
         .examples = LINES("inkjet chat -m model", "inkjet chat -m model --effort low 'What is 17 times 23?'",
+                          "inkjet chat -m model --image cat.png --image dog.jpg 'Which of them is older?'",
+                          "inkjet chat -m model --audio note.wav 'Write down what is said.'",
                           "inkjet chat -m model --schema person.json --json < letter.txt")},
+    [CMD_EMBED] = {
+        .name = "embed", .run = cmd_embed,
+        .synopsis = LINES("embed [-m PATH | --mmproj FILE] [options] --image FILE | --audio FILE --out FILE"),
+        .summary = "what a tower makes of a picture or a sound",
+        .about = "Writes the tensor `rows` [n, hidden] in F32: the rows that stand in for the tokens of the picture or sound, in reading order. "
+                 "Only the towers are opened, not the decoder. The file appears when it is complete.",
+        .examples = LINES("inkjet embed -m model --image cat.png --out cat.safetensors",
+                          "inkjet embed --mmproj mmproj.gguf --audio note.wav --out note.safetensors")},
     [CMD_LOGITS] = {
         .name = "logits", .run = cmd_logits,
         .synopsis = LINES("logits [-m PATH] [options] --ids ID,ID,... --out FILE", "logits [-m PATH] [options] --ids ID,ID,... --compare FILE"),
@@ -225,10 +268,13 @@ const cli_command cli_commands[CLI_N_COMMANDS] = {
         .examples = LINES("inkjet detokenize --tokenizer o200k_base.tiktoken 12650", "inkjet tokenize -m model -f a | inkjet detokenize -m model | cmp - a")},
     [CMD_INFO] = {
         .name = "info", .run = cmd_info, .positional = "PATH", .max_positional = 1,
-        .synopsis = LINES("info [PATH] [--tensors] [--ctx N] [--json]"),
-        .summary = "what a checkpoint is",
-        .about = "Shows sizes, layout, storage formats per class of tensor, and the memory a run of --ctx positions needs.",
-        .examples = LINES("inkjet info model --ctx 32768", "inkjet info model --tensors --json")},
+        .synopsis = LINES("info [PATH] [--tensors] [--ctx N] [--json]",
+                          "info --media FILE [-m PATH | --mmproj FILE] [--max-long-edge N] [--json]"),
+        .summary = "what a checkpoint is, or a picture, sound or video",
+        .about = "Shows sizes, layout, storage formats per class of tensor, and the memory a run of --ctx positions needs. With --media, what a "
+                 "file is, how it would be prepared, and what it would cost in tokens: for the model that is named, or else for the published "
+                 "models (patches of 40 pixels, no rescaling).",
+        .examples = LINES("inkjet info model --ctx 32768", "inkjet info model --tensors --json", "inkjet info --media cat.png")},
     [CMD_BENCH] = {
         .name = "bench", .run = cmd_bench,
         .synopsis = LINES("bench [-m PATH] [options]", "bench --synthetic SIZE[:FORMAT] [--keep DIR] [options]"),

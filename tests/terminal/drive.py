@@ -3,10 +3,12 @@
 The vocabulary is the 256 bytes, some pairs of letters, and the control tokens of the chat format, so that a random model that draws its
 tokens produces every kind of block.
 """
+import array
 import fcntl
 import json
 import os
 import pty
+import random
 import re
 import select
 import shlex
@@ -59,6 +61,63 @@ def make_model(program, folder):
     subprocess.run([*program, "bench", "--synthetic", "tiny", "--keep", folder, "--prompt", "1", "--gen", "1", "--repeat", "1",
                     "--threads", "1"], check=True, stdout=subprocess.DEVNULL)
     write_tokenizer(os.path.join(folder, "tokenizer.json"))
+
+
+def make_towers(folder, hidden, patch=8, seed=1):
+    """A checkpoint folder with nothing but random towers for patches of 8 pixels, and dMel bins."""
+    r = random.Random(seed)
+    widths = [(64, 12), (64, 256), (192, 256), (hidden, 384)]
+    shapes = {"model.visual.layers.linear_%d.weight" % i: shape for i, shape in enumerate(widths)}
+    shapes |= {"model.visual.layers.norm_%d.weight" % i: (shape[0],) for i, shape in enumerate(widths[:3])}
+    shapes |= {"model.visual.final_norm.weight": (hidden,), "model.audio.encoder.weight": (1280, hidden), "model.audio.final_norm.weight": (hidden,)}
+    header, data = {}, bytearray()
+    for name, shape in shapes.items():
+        n = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        values = array.array("f", (r.uniform(-0.3, 0.3) if len(shape) > 1 else 1.0 for _ in range(n)))
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + 4 * n]}
+        data += values.tobytes()
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    os.makedirs(folder)
+    with open(os.path.join(folder, "model.safetensors"), "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + data)
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
+        json.dump({"model_type": "inkling_mm_model",
+                   "vision_config": {"vision_encoder_type": "hmlp", "decoder_dmodel": hidden, "patch_size": patch, "temporal_patch_size": 2,
+                                     "n_channels": 3, "n_layers": 4, "use_vision_norm": True},
+                   "audio_config": {"audio_mode": "dmel", "decoder_dmodel": hidden, "n_mel_bins": 80, "mel_vocab_size": 16, "dmel_min_value": -7.0,
+                                    "dmel_max_value": 2.0, "use_audio_norm": True}}, f)
+
+
+def gif(path, width, height, pixels):
+    """A picture of 0 to 127 grey levels, without compression: a clear code in time keeps every code at 8 bits."""
+    codes, bits, n = [], 0, 0
+    for i, p in enumerate(pixels):
+        if i % 100 == 0:
+            codes.append(128)
+        codes.append(p)
+    codes.append(129)
+    out = bytearray()
+    for c in codes:
+        bits |= c << n
+        n += 8
+        while n >= 8:
+            out.append(bits & 255)
+            bits >>= 8
+            n -= 8
+    with open(path, "wb") as f:
+        f.write(b"GIF89a" + struct.pack("<HHBBB", width, height, 0xF6, 0, 0) + bytes(v for i in range(128) for v in (2 * i, 2 * i, 2 * i)))
+        f.write(b"," + struct.pack("<HHHHB", 0, 0, width, height, 0) + b"\x07")
+        for at in range(0, len(out), 255):
+            f.write(bytes([len(out[at:at + 255])]) + out[at:at + 255])
+        f.write(b"\0;")
+
+
+def wav(path, samples):
+    data = struct.pack("<%dh" % len(samples), *samples)
+    with open(path, "wb") as f:
+        f.write(b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16))
+        f.write(b"data" + struct.pack("<I", len(data)) + data)
 
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z~]|\x1b[=>]|\r")

@@ -134,7 +134,7 @@ static void bad_files_change_nothing(void) {
              {"{}", "expected an array of messages"}, {"{\"messages\":{}}", "expected an array"}, {"3", "expected an array"},
              {"{\"m\\u0065ssages\":[]}", "expected an array"}};
   chat_history h = {0};
-  CHECK(chat_history_add_user(&h, "hi", 2));
+  CHECK(chat_history_add_user(&h, NULL, 0, "hi", 2));
   for (size_t i = 0; i < IJ_COUNT_OF(bad); i++) {
     ij_err err = {0};
     CHECK(read_text(&h, bad[i].text, NULL, &err) != IJ_OK);
@@ -184,7 +184,7 @@ static void answers_become_messages(void) {
 static void the_system_text_is_one_and_first(void) {
   chat_history h = {0}, rest = {0};
   ij_buf text = {0};
-  CHECK(chat_history_add_user(&h, "hi", 2));
+  CHECK(chat_history_add_user(&h, NULL, 0, "hi", 2));
   CHECK(chat_history_set_system(&h, "a", 1));
   CHECK(chat_history_set_system(&h, "b", 1));
   expect_json(&h, "[\n{\"role\":\"system\",\"content\":\"b\"},\n{\"role\":\"user\",\"content\":\"hi\"}\n]\n");
@@ -210,7 +210,7 @@ static void without_memory(void) {
   for (int64_t n = 1; n < 40; n++) {
     chat_history h = {0}, rest = {0};
     chat_answer a = {0};
-    bool ok = chat_history_add_user(&h, "hi", 2);
+    bool ok = chat_history_add_user(&h, NULL, 0, "hi", 2);
     ij__alloc_fail_after(n);
     ok = chat_history_set_system(&h, "a", 1) && ok;
     event(&a, IJ_EVENT_CONTENT, 0, "So", false);

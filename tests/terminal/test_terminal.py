@@ -11,7 +11,7 @@ import sys
 import termios
 import time
 
-from drive import Terminal, make_model, program_from, special
+from drive import Terminal, gif, make_model, make_towers, program_from, special, wav
 
 SPEED = r"\[(\d+) tokens?(?:, [\d.]+ tokens/s)?, first after [\d.]+ s; prompt of (\d+) tokens, (\d+) cached([^\]]*)\](?:\n\[[^\n]*\])*\n> "
 DRAW = ["--temp", "1", "--seed", "5"]
@@ -188,8 +188,11 @@ def commands_do_what_they_say():
     command(t, "/effort lots", "/effort: .*lots")
     command(t, "/effort low", "")
     command(t, "/effort", r"\[effort: low\]")
-    command(t, "/image cat.png", "not supported.*nothing is attached")
-    command(t, "/audio cat.wav", "not supported.*nothing is attached")
+    command(t, "/image", "needs FILE")
+    command(t, "/image missing.png", "missing.png: .*it is not attached")
+    gif(path("plain.gif"), 2, 2, [1, 2, 3, 4])
+    command(t, "/image plain.gif", "this model has no vision tower.*it is not attached")
+    command(t, "/audio -", "nothing was attached")
     command(t, "/undo now", "takes nothing after it")
     command(t, "/save", "needs FILE")
     command(t, "/fly", "there is no command /fly")
@@ -209,7 +212,7 @@ def commands_do_what_they_say():
     command(t, "/load waits.json", "only the messages are used, not model.*1 messages.*/regen answers")
     say(t, "/regen")
     write("picture.json", [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]}])
-    command(t, "/load picture.json", "picture.json: .*a picture")
+    command(t, "/load picture.json", "picture.json: a picture: this model has no vision tower")
     command(t, "/save last.json", "2 messages")
     check(t.leave(), 0, "exit code")
     check(saved("some2.json"), saved("some.json")[1:], "messages without the system text")
@@ -374,6 +377,138 @@ def calls_are_printed():
     raise AssertionError("no seed gave a call")
 
 
+def media_folder():
+    """Towers for the model, two pictures of one size, and a sound."""
+    towers = path("towers")
+    if not os.path.exists(towers):
+        make_towers(towers, saved("model/config.json")["text_config"]["hidden_size"])
+        gif(path("a b%.gif"), 20, 12, [i * 7 % 128 for i in range(240)])
+        gif(path("b.gif"), 20, 12, [i * 5 % 128 for i in range(240)])
+        wav(path("c.wav"), [i * 97 % 20000 for i in range(4000)])
+    return ["--mmproj", towers]
+
+
+def uri(name):
+    return "file://" + path(name).replace("%", "%25").replace(" ", "%20")
+
+
+def picture(name):
+    return {"type": "image_url", "image_url": {"url": uri(name)}}
+
+
+def media_stand_in_a_conversation():
+    """They cost what is said, are kept by path, are read once, and no other picture of the same size is taken for them."""
+    options = [*media_folder(), *DRAW, "-n", "40"]
+    t = talk(*options, "--system", "Look.")
+    command(t, "/image a b%.gif", r"\[a b%.gif: picture, 20 x 12: 6 tokens; it goes with the next message\]")
+    command(t, "/audio c.wav", r"\[c.wav: sound, 0.25 s: 5 tokens; it goes with the next message\]")
+    t.send("What is this?\r")
+    found = t.expect(r"a b%.gif: picture, 20 x 12: 6 tokens\nc.wav: sound, 0.25 s: 5 tokens\n.*?" + SPEED)
+    n, cached = int(found.group(2)), int(found.group(3))
+    check(cached, 0, "cached before anything was there")
+    t.send("And now?\r")
+    found = t.expect(SPEED)
+    if "picture" in found.string[:found.end()] or int(found.group(3)) < n - 1:
+        raise AssertionError(f"what was read is read again: {found.string[:found.end()]!r}")
+    command(t, "/save media.json", "5 messages")
+    command(t, "/undo", r"\[taken back: And now\?\]")
+    command(t, "/undo", r"\[taken back: \[image_url\] \[audio_url\] What is this\?\]")
+    command(t, "/image b.gif", "b.gif: picture, 20 x 12: 6 tokens")
+    command(t, "/audio c.wav", "c.wav: sound")
+    other, cached, _ = say(t, "What is this?")
+    check(other, n, "tokens with another picture of the same size")
+    behind = 6 + 1 + 4 + 5 + 3 + 1  # rows and the end of the picture, the sound, the text, the model's role: at least
+    if cached > n - behind:
+        raise AssertionError(f"{cached} tokens of {n} were taken from another picture")
+    command(t, "/image b.gif", "b.gif")
+    command(t, "/image -", "nothing is attached now")
+    command(t, "/save other.json", "3 messages")
+    check(t.leave(), 0, "exit code")
+    messages = saved("media.json")
+    check(messages[1]["content"], [picture("a b%.gif"), {"type": "audio_url", "audio_url": {"url": uri("c.wav")}}, {"type": "text", "text": "What is this?"}],
+          "the message with media")
+    check(check_conversation(messages, *options), 2, "answers")
+    check(check_conversation(saved("other.json"), *options), 1, "answers with the other picture")
+
+
+def media_on_the_command_line():
+    towers = media_folder()
+    names = [os.path.join(work, name) for name in ("a b%.gif", "c.wav", "b.gif")]
+    media = ["--image", names[0], "--audio", names[1], "--image", names[2]]
+    out, said = once(*towers, *media, "-n", "8", "--json", text="Hm?")
+    costs = "a b%.gif: picture, 20 x 12: 6 tokens\nc.wav: sound, 0.25 s: 5 tokens\nb.gif: picture, 20 x 12: 6 tokens\n"
+    check(said[:len(costs)], costs, "costs")
+    messages = [{"role": "user", "content": [picture("a b%.gif"), {"type": "audio_url", "audio_url": {"url": uri("c.wav")}}, picture("b.gif"),
+                                             {"type": "text", "text": "Hm?"}]}]
+    check(alone(messages, *towers, "-n", "8"), json.loads(out), "the answer to the same messages")
+    n_full, n_small = [json.loads(once(*towers, "--image", names[2], *edge, "-n", "1", "--json", stdin="")[0])["usage"]["prompt_tokens"]
+                       for edge in ([], ["--max-long-edge", "8"])]
+    check(n_full - n_small, 4, "tokens that a picture alone saves when it is reduced")
+    _, said = once(*towers, *media, "--ctx", "40", text="Hm?", rc=1)
+    check("context 40 positions" in said and "encod" not in said, True, f"too much for the context: {said}")
+    _, said = once(*towers, "--image", names[1], text="Hm?", rc=3)
+    check("messages[0].content[0]: " in said and "expected a picture" in said and "a sound" in said, True, f"a sound as a picture: {said}")
+    _, said = once("--image", names[0], text="Hm?", rc=3)
+    check("no vision tower" in said and "--mmproj" in said, True, f"without towers: {said}")
+
+    def run(*options, rc=0):
+        done = subprocess.run([*program, "run", "-m", model, "--threads", "1", *towers, *options], capture_output=True, check=False)
+        check(done.returncode, rc, f"exit code of {options}: {done.stderr!r}")
+        return done.stdout, done.stderr.decode()
+
+    out, said = run(*media, "--special", "--json", "-n", "4", "x<__media__>y<__media__><__media__>z<|message_model|>")
+    image, sound = special("<|unused_200054|>"), special("<|unused_200053|>")
+    check(json.loads(out)["prompt_ids"], [120] + [image] * 6 + [121] + [sound] * 5 + [image] * 6 + [122, special("<|message_model|>")], "the ids of a prompt")
+    check(said.count("tokens\n"), 3, "costs")
+    other, _ = run(*media[:4], "--image", names[0], "--special", "--json", "-n", "4", "x<__media__>y<__media__><__media__>z<|message_model|>")
+    check(json.loads(other)["prompt_ids"], json.loads(out)["prompt_ids"], "ids with another picture")
+    for options, what in (([*media, "x"], "put <__media__> there"), (["x<__media__>"], "1 <__media__> and the command line 0 files"),
+                          ([*media, "<__media__>"], "1 <__media__> and the command line 3 files"), ([*media, "--ids", "1"], "--ids gives none")):
+        _, said = run(*options, rc=2)
+        check(what in said, True, f"{options}: {said}")
+
+
+def towers_alone():
+    towers = media_folder()
+
+    def tool(*options, rc=0):
+        done = subprocess.run([*program, *options], capture_output=True, check=False)
+        check(done.returncode, rc, f"exit code of {options}: {done.stderr!r}")
+        return done.stdout.decode(), done.stderr.decode()
+
+    def rows(name):
+        with open(path(name), "rb") as f:
+            data = f.read()
+        n = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:8 + n])
+        check(list(header), ["rows"], "tensors")
+        return header["rows"]["dtype"], header["rows"]["shape"], data[8 + n:]
+
+    hidden = saved("model/config.json")["text_config"]["hidden_size"]
+    tool("embed", *towers, "--image", path("b.gif"), "--out", path("b.st"), "--threads", "1")
+    kind, shape, values = rows("b.st")
+    check((kind, shape, len(values)), ("F32", [6, hidden], 24 * hidden), "rows of a picture")
+    tool("embed", "-m", path("towers"), "--image", path("b.gif"), "--out", path("b3.st"), "--threads", "3")
+    check(rows("b3.st"), (kind, shape, values), "rows with more threads")
+    tool("embed", *towers, "--audio", path("c.wav"), "--out", path("c.st"))
+    check(rows("c.st")[:2], ("F32", [5, hidden]), "rows of a sound")
+    check([f for f in os.listdir(work) if ".part" in f], [], "files that are left over")
+    for options, code, what in ((["--image", path("b.gif")], 2, "--out"), (["--out", "x"], 2, "nothing to encode"),
+                                (["--image", path("b.gif"), "--audio", path("c.wav"), "--out", "x"], 2, "one file at a time"),
+                                (["--image", path("c.wav"), "--out", "x"], 3, "a sound"), (["--image", "missing", "--out", "x"], 3, "missing"),
+                                (["--image", path("b.gif"), "--out", path("no/folder")], 3, "no/folder")):
+        _, said = tool("embed", *towers, *options, rc=code)
+        check(what in said, True, f"{options}: {said}")
+    out, _ = tool("info", "--media", path("b.gif"), *towers, "--json")
+    got = json.loads(out)
+    check((got["kind"], got["patch"], got["grid_rows"], got["grid_cols"], got["tokens"], got["control_tokens"]), ("image", 8, 2, 3, 6, 3), "info of a picture")
+    out, _ = tool("info", "--media", path("b.gif"), "--json", "--max-long-edge", "10")
+    got = json.loads(out)
+    check((got["patch"], got["used_width"], got["used_height"], got["tokens"]), (40, 10, 6, 1), "info without a model")
+    out, _ = tool("info", "--media", path("c.wav"))
+    check("length       0.250 s: 4000 samples" in out and "tokens       5, and 4 control" in out, True, out)
+
+
 def template_of_the_checkpoint_is_compared():
     other = path("other")
     shutil.copytree(model, other)
@@ -387,7 +522,7 @@ tests = [conversation_equals_single_runs, undo_and_regen_equal_fresh_runs, long_
          commands_do_what_they_say, a_full_context_ends_an_answer_but_not_the_conversation, several_lines_are_one_message,
          reasoning_is_dimmed_and_folds, nothing_of_the_model_moves_the_cursor,
          a_request_to_end_restores_the_terminal, one_answer_in_a_pipe, answers_keep_to_a_schema, calls_are_printed,
-         template_of_the_checkpoint_is_compared]
+         template_of_the_checkpoint_is_compared, media_stand_in_a_conversation, media_on_the_command_line, towers_alone]
 if len(sys.argv) > 3:
     tests = [t for t in tests if t.__name__ in sys.argv[3:]]
 failed = 0

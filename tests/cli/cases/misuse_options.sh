@@ -1,5 +1,5 @@
 # Options that are unknown, repeated or contradict each other: nothing is ever ignored.
-show inkjet run --image cat.png hello
+show inkjet run --picture cat.png hello
 show inkjet run --mem 5 hello
 show inkjet run --tensors hello
 show inkjet run --top-kk 3 hello
