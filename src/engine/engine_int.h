@@ -1,14 +1,14 @@
 /* engine_int.h: the two handles from the inside. Only engine/ includes it.
  *
- * Locking: `step_lock` serializes steps (and measurements) of a model, which share the pool and the scratch. Everything else in ij_model
+ * Locking: `step_lock` serializes steps, towers and measurements of a model, which share the pool; all come in turn. Everything else in ij_model
  * is immutable after open. A session belongs to one thread at a time; the lock does not protect it.
  */
 #ifndef IJ_ENGINE_INT_H
 #define IJ_ENGINE_INT_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
+#include "core/turn.h"
 #include "inkjet.h"
 #include "inkjet_media.h"
 #include "model/net.h"
@@ -26,10 +26,10 @@ struct ij_towers {
   ij_towers_weights w;
   const ij_kernels *kernels;
   ij_pool *pool;
-  pthread_mutex_t *lock;     /* the model's step_lock, or own_lock: held while the pool is used */
+  ij_turn *lock;             /* the model's step_lock, or own_lock: held while the pool is used */
   ij_ckpt *own_ckpt;         /* also of a model's mmproj file */
   ij_pool *own_pool;
-  pthread_mutex_t own_lock;
+  ij_turn own_lock;
   bool has_lock;
 };
 
@@ -43,7 +43,7 @@ struct ij_model {
   ij_net net;
   ij_batch_item *batch;      /* [max_batch] */
   const float **batch_media; /* [max_batch] rows of media in the batch */
-  pthread_mutex_t step_lock;
+  ij_turn step_lock;
   bool has_lock;
   ij_towers *towers;         /* NULL: none */
   ij_tokenizer *tokenizer;

@@ -77,13 +77,13 @@ ij_status ij_measure_machine(ij_model *model, double seconds, ij_machine *out, i
   }
   size_t n = (size_t)ij__pool_threads(model->pool);
   measure_ctx c = {.kernels = model->kernels, .n_fma = ij__alloc_zero(n, sizeof *c.n_fma), .sink = ij__alloc_zero(n, sizeof *c.sink)};
-  pthread_mutex_lock(&model->step_lock);
+  ij__turn_take(&model->step_lock);
   ij_status status = c.n_fma && c.sink && have_memory(model) ? IJ_OK : ij__fail_nomem(err, "the measurement", READ_BYTES);
   if (status == IJ_OK) {
     out->read_bytes_per_s = read_rate(model, &c, seconds / 2);
     out->fma_per_s = fma_rate(model, &c, seconds / 2);
   }
-  pthread_mutex_unlock(&model->step_lock);
+  ij__turn_give(&model->step_lock);
   ij__free(c.n_fma);
   ij__free(c.sink);
   return status;

@@ -105,7 +105,7 @@ static ij_status open_parts(ij_model *m, const char *path, const ij_model_option
   m->batch = ij__alloc_zero((size_t)o->max_batch, sizeof *m->batch);
   m->batch_media = ij__alloc_array((size_t)o->max_batch, sizeof *m->batch_media);
   if (!m->path || !m->batch || !m->batch_media) return ij__fail_nomem(err, path, (size_t)o->max_batch * sizeof *m->batch);
-  if (pthread_mutex_init(&m->step_lock, NULL) != 0) return ij__fail_nomem(err, "a mutex", sizeof m->step_lock);
+  if (!ij__turn_open(&m->step_lock)) return ij__fail_nomem(err, "a mutex", sizeof m->step_lock);
   m->has_lock = true;
   m->kernels = ij__kernels_get(level);
   ij_status s = ij__report_progress(o, 0.0, err);
@@ -166,7 +166,7 @@ void ij_model_close(ij_model **model) {
   ij__pool_close(&m->pool);
   ij__weights_free(&m->weights);
   ij__ckpt_close(&m->ckpt);
-  if (m->has_lock) pthread_mutex_destroy(&m->step_lock);
+  if (m->has_lock) ij__turn_close(&m->step_lock);
   ij__free(m->batch);
   ij__free(m->batch_media);
   ij__free(m->path);

@@ -80,9 +80,9 @@ ij_status ij_session_open(ij_session **out, ij_model *model, const ij_session_op
   status = open_state(s, err); /* first: the caches are nearly all of it, and are refused with what is needed and what there is */
   if (status == IJ_OK) status = open_buffers(s, err);
   if (status == IJ_OK) {
-    pthread_mutex_lock(&model->step_lock);
+    ij__turn_take(&model->step_lock);
     status = ij__net_reserve(&model->net, o.n_ctx, err);
-    pthread_mutex_unlock(&model->step_lock);
+    ij__turn_give(&model->step_lock);
   }
   if (status != IJ_OK) {
     ij_session_close(&s);

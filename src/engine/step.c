@@ -151,7 +151,7 @@ static void unpack(step *st, int n_batch) {
 ij_status ij_step(ij_model *model, ij_step_item *items, int n_items, ij_err *err) {
   if (!model || !items || n_items < 1) return ij__fail(err, IJ_E_ARGUMENT, "ij_step", "expected a model and at least one item");
   step st = {.model = model, .items = items, .n_items = n_items, .err = err};
-  pthread_mutex_lock(&model->step_lock);
+  ij__turn_take(&model->step_lock);
   admit(&st);
   ij__alloc_guard_enter();
   for (int n_batch; (n_batch = pack(&st)) > 0;) {
@@ -160,7 +160,7 @@ ij_status ij_step(ij_model *model, ij_step_item *items, int n_items, ij_err *err
   }
   ij__alloc_guard_leave();
   release(&st);
-  pthread_mutex_unlock(&model->step_lock);
+  ij__turn_give(&model->step_lock);
   return st.first;
 }
 

@@ -38,7 +38,7 @@ static void free_towers(ij_towers *t) {
   ij__towers_free(&t->w);
   ij__ckpt_close(&t->own_ckpt);
   ij__pool_close(&t->own_pool);
-  if (t->has_lock) pthread_mutex_destroy(&t->own_lock);
+  if (t->has_lock) ij__turn_close(&t->own_lock);
   ij__free(t->path);
   ij__free(t);
 }
@@ -71,7 +71,7 @@ void ij__model_close_towers(ij_model *m) {
 ij_towers *ij_model_towers(ij_model *model) { return model ? model->towers : NULL; }
 
 static ij_status open_alone(ij_towers *t, const ij_model_options *o, ij_level level, ij_err *err) {
-  if (pthread_mutex_init(&t->own_lock, NULL) != 0) return ij__fail_nomem(err, "a mutex", sizeof t->own_lock);
+  if (!ij__turn_open(&t->own_lock)) return ij__fail_nomem(err, "a mutex", sizeof t->own_lock);
   t->has_lock = true;
   t->lock = &t->own_lock;
   t->kernels = ij__kernels_get(level);

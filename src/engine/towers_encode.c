@@ -1,7 +1,6 @@
 /* towers_encode.c: media -> rows. A call goes through its medium in chunks and gives the threads free between them, so that generation
  * goes on meanwhile. */
 #include <math.h>
-#include <sched.h>
 
 #include "engine/engine_int.h"
 
@@ -71,14 +70,13 @@ ij_status ij_towers_encode(ij_towers *towers, const ij_media *media, int64_t fir
     int64_t n_row = IJ_MIN(size, n - at);
     float *rows = out + at * towers->w.hidden;
     patch_source source = {media, first + at};
-    pthread_mutex_lock(towers->lock);
+    ij__turn_take(towers->lock);
     if (image)
       ij__towers_vision(&run, n_row, read_patch, &source, rows);
     else
       ij__towers_audio(&run, n_row, ij_media_bins(media) + source.first * IJ_TOWER_MELS, rows);
-    pthread_mutex_unlock(towers->lock);
+    ij__turn_give(towers->lock);
     s = check_rows(towers, rows, first + at, n_row, err);
-    sched_yield();
   }
   ij__towers_close_run(&run);
   return s;

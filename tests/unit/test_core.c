@@ -1,9 +1,12 @@
-/* test_core.c: the pool, the allocator, the map, the status list. */
+/* test_core.c: the pool, the allocator, the map, the status list, turns. */
+#include <sched.h>
+
 #include "core/alloc.h"
 #include "core/map.h"
 #include "core/pool.h"
 #include "core/status.h"
 #include "core/str.h"
+#include "core/turn.h"
 #include "test.h"
 
 static void status_names(void) {
@@ -86,11 +89,49 @@ static void pool_runs_each_index_once(void) {
   }
 }
 
+static ij_turn turn;
+static int order[8], n_order; /* whose turn it was; under the lock */
+
+static void *take_a_turn(void *user) {
+  ij__turn_take(&turn);
+  order[n_order++] = *(const int *)user;
+  ij__turn_give(&turn);
+  return NULL;
+}
+
+static uint64_t n_asked(void) {
+  pthread_mutex_lock(&turn.lock);
+  uint64_t n = turn.next;
+  pthread_mutex_unlock(&turn.lock);
+  return n;
+}
+
+static void turns_come_in_the_order_of_asking(void) {
+  pthread_t threads[8];
+  int names[8];
+  CHECK(ij__turn_open(&turn));
+  ij__turn_take(&turn);
+  for (int i = 0; i < 8; i++) {
+    names[i] = i;
+    CHECK_INT(pthread_create(&threads[i], NULL, take_a_turn, &names[i]), 0);
+    while (n_asked() < 2 + (uint64_t)i) sched_yield();
+  }
+  CHECK_INT(n_order, 0);
+  ij__turn_give(&turn);
+  ij__turn_take(&turn); /* behind all of them */
+  CHECK_INT(n_order, 8);
+  for (int i = 0; i < n_order; i++) CHECK_INT(order[i], i);
+  ij__turn_give(&turn);
+  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+  ij__turn_close(&turn);
+}
+
 int main(void) {
   RUN(status_names);
   RUN(findings_are_cut_in_order);
   RUN(alloc_counts_and_guards);
   RUN(map_finds_what_was_added);
   RUN(pool_runs_each_index_once);
+  RUN(turns_come_in_the_order_of_asking);
   return test_report();
 }
