@@ -38,7 +38,8 @@ build_deps() {
   headers=/usr/include/$(uname -m)-linux-gnu # Debian puts these by machine
   need "$headers/mpg123.h:libmpg123-dev"
   need "$headers/libavformat/avformat.h:libavformat-dev" "$headers/libavcodec/avcodec.h:libavcodec-dev" \
-    "$headers/libswscale/swscale.h:libswscale-dev" "$headers/libavutil/avutil.h:libavutil-dev"
+    "$headers/libswscale/swscale.h:libswscale-dev" "$headers/libavutil/avutil.h:libavutil-dev" \
+    "$headers/curl/curl.h:libcurl4-gnutls-dev"
 }
 
 vocab_deps() {

@@ -125,6 +125,8 @@ static ij_serve_options make_options(const serving *s) {
   o.worker.log = on_log;
   o.model_name = s->name;
   o.verbose = v[OPT_VERBOSE].set;
+  o.media_cache_bytes = (size_t)v[OPT_MEDIA_CACHE].i << 20;
+  o.allow_remote_media = v[OPT_REMOTE_MEDIA].set;
   o.drain_seconds = (double)v[OPT_DRAIN].i;
   return o;
 }

@@ -59,7 +59,16 @@ typedef struct api_prompt {
   int64_t n;
   ij_turn_state state;
   ij_buf text;                 /* for echo */
+  ij_rows *rows;               /* [n_rows] media among the ids */
+  int n_rows;
+  int64_t n_audio;             /* how many of the ids stand for sound */
 } api_prompt;
+
+/* Where the client put a medium that is now a part of the messages below. */
+typedef struct api_place {
+  int message, part;
+  api_path path;
+} api_place;
 
 #define API_MAX_CHOICES 64
 #define API_MAX_STOPS 16
@@ -70,6 +79,8 @@ typedef struct api_request {
   ij_jv body;
   ij_buf messages, tools_json; /* as ij_prompt_render wants them; tools_json is empty without tools */
   const char *messages_param;  /* what the dialect calls them */
+  api_place *places;           /* [n_places], of the dialects whose messages are put together here */
+  int n_places, cap_places;
   api_tool *tools;
   int n_tools;
   ij_tool_choice choice;
@@ -134,7 +145,6 @@ bool ij__api_read_effort(api_run *run, ij_jv v, const char *path, api_error *e);
 bool ij__api_read_messages(api_run *run, ij_jv v, api_error *e);
 bool ij__api_add_tool(api_run *run, api_text name, ij_jv parameters, api_strict strict, const char *path, api_error *e);
 bool ij__api_choose_tool(api_run *run, api_text name, const char *path, api_error *e); /* the one tool that must be called */
-bool ij__api_refuse_media(const ij_prompt *prompt, const char *param, api_error *e);
 
 /* ---- the answer */
 
@@ -202,6 +212,13 @@ struct api_run {
   int64_t created;
   uint64_t entropy, n_drawn;
 
+  /* Media (api_media.h). */
+  bool has_media, has_video, wants_rows;
+  bool (*then)(api_run *run, api_error *e); /* what comes when they are ready */
+  ij_prompt *prompt;           /* until then */
+  struct ij_encoded_rows **held; /* [n_held] rows in use */
+  int n_held;
+
   /* While jobs run: everything below is under the lock. */
   pthread_mutex_t lock;
   int refs;                    /* jobs that have not ended, and the handler */
@@ -222,8 +239,11 @@ struct api_run {
 api_run *ij__api_open(ij_server *server, http_exchange *x, const api_dialect *dialect);
 /* Replies the error, and the run is gone. */
 void ij__api_refuse(api_run *run, const api_error *e);
-/* Renders the prompt of a request that is read, unless r.raw. */
+/* Renders the prompt of a request that is read, unless r.raw. With media (run->has_media) it is not ready yet. */
 bool ij__api_render(api_run *run, api_error *e);
+/* Renders, gets media ready on another thread if there are any, and then calls `then`, which answers; or replies an error. */
+void ij__api_go(api_run *run, bool wants_rows, bool (*then)(api_run *run, api_error *e));
+bool ij__api_check_context(const api_run *run, api_error *e);
 /* Submits the jobs; the reply comes from them. On failure nothing was replied and the run is the caller's. */
 bool ij__api_start(api_run *run, api_error *e);
 void ij__api_free(api_run *run);

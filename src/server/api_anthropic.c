@@ -177,18 +177,21 @@ const api_endpoint ij__api_count = {"/v1/messages/count_tokens", &message_dialec
 
 static void on_messages(void *context, http_exchange *x) { ij__api_handle(&ij__api_messages, context, x); }
 
-static void on_count(void *context, http_exchange *x) {
-  api_error e;
+static bool reply_count(api_run *run, api_error *e) {
   ij_buf body = {0};
-  api_run *run = ij__api_open(context, x, &message_dialect);
-  if (!run) return;
-  if (!ij__anthropic_read_count(run, &e) || !ij__api_render(run, &e)) {
-    ij__api_refuse(run, &e);
-    return;
-  }
+  (void)e;
   ij__buf_printf(&body, "{\"input_tokens\":%lld}", (long long)run->r.prompts[0].n);
   ij__api_reply(run, 200, &body);
   ij__buf_free(&body);
+  return true;
+}
+
+static void on_count(void *context, http_exchange *x) {
+  api_error e;
+  api_run *run = ij__api_open(context, x, &message_dialect);
+  if (!run) return;
+  if (ij__anthropic_read_count(run, &e)) ij__api_go(run, false, reply_count);
+  else ij__api_refuse(run, &e);
 }
 
 const http_route ij__routes_anthropic[] = {

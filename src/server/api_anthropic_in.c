@@ -33,7 +33,7 @@ static bool add_image(api_draft *d, ij_jv block, const char *role, const char *p
   } else {
     return ij__api_expected(e, at.text, "a base64 or url source", kind);
   }
-  ij__draft_image(d, role, type, data, url);
+  ij__draft_image(d, role, type, data, url, path);
   return true;
 }
 
@@ -162,7 +162,7 @@ static bool add_messages(api_run *run, api_draft *d, ij_jv list, api_error *e) {
 static bool read_conversation(api_run *run, api_error *e) {
   api_draft d;
   ij_jv system = ij__jv_member(run->r.body, "system");
-  ij__draft_begin(&d, &run->r.messages);
+  ij__draft_begin(&d, &run->r);
   bool ok = ij__jv_absent(system) || add_content(&d, system, "system", "system", e);
   if (ok) ij__draft_flush(&d); /* a system message in the list is one of its own */
   ok = ok && add_messages(run, &d, ij__jv_member(run->r.body, "messages"), e);

@@ -240,10 +240,11 @@ static void write_usage(const api_run *run, ij_buf *out) {
   int64_t n_prompt, n_cached, n_reasoning, n = ij__api_sum(run, &n_prompt, &n_cached, &n_reasoning);
   ij__buf_printf(out,
                  "{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,\"total_tokens\":%lld,"
-                 "\"prompt_tokens_details\":{\"cached_tokens\":%lld,\"audio_tokens\":0},"
+                 "\"prompt_tokens_details\":{\"cached_tokens\":%lld,\"audio_tokens\":%lld},"
                  "\"completion_tokens_details\":{\"reasoning_tokens\":%lld,\"audio_tokens\":0,\"accepted_prediction_tokens\":0,"
                  "\"rejected_prediction_tokens\":0}}",
-                 (long long)n_prompt, (long long)n, (long long)(n_prompt + n), (long long)n_cached, (long long)n_reasoning);
+                 (long long)n_prompt, (long long)n, (long long)(n_prompt + n), (long long)n_cached,
+                 (long long)run->r.prompts[0].n_audio, (long long)n_reasoning);
 }
 
 static void write_head(const api_run *run, const char *object, ij_buf *out) {

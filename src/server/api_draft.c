@@ -3,13 +3,16 @@
 
 #include <string.h>
 
-void ij__draft_begin(api_draft *d, ij_buf *out) {
-  *d = (api_draft){.out = out};
-  ij__buf_puts(out, "[");
+#include "core/alloc.h"
+
+void ij__draft_begin(api_draft *d, api_request *request) {
+  *d = (api_draft){.out = &request->messages, .request = request};
+  ij__buf_puts(d->out, "[");
 }
 
 static void next_message(api_draft *d, const char *role) {
   ij__buf_printf(d->out, "%s{\"role\":\"%s\",", d->out->len > 1 ? "," : "", role);
+  d->n_messages++;
 }
 
 void ij__draft_flush(api_draft *d) {
@@ -35,6 +38,7 @@ void ij__draft_flush(api_draft *d) {
   ij__buf_free(&d->calls);
   d->reasoning = d->parts = d->calls = (ij_buf){0};
   d->role = NULL;
+  d->n_parts = 0;
 }
 
 void ij__draft_end(api_draft *d) {
@@ -54,6 +58,20 @@ void ij__draft_text(api_draft *d, const char *role, api_text text) {
   ij__buf_puts(&d->parts, d->parts.len ? ",{\"type\":\"text\",\"text\":" : "{\"type\":\"text\",\"text\":");
   ij__jw_string(&d->parts, text.bytes, text.n);
   ij__buf_puts(&d->parts, "}");
+  d->n_parts++;
+}
+
+/* The next part of the message under way comes from `path`. Without memory errors name the whole conversation instead. */
+static void remember(api_draft *d, const char *path) {
+  api_request *r = d->request;
+  if (r->n_places == r->cap_places) {
+    int cap = r->cap_places ? 2 * r->cap_places : 16;
+    api_place *bigger = ij__realloc(r->places, (size_t)cap * sizeof *bigger);
+    if (!bigger) return;
+    r->places = bigger;
+    r->cap_places = cap;
+  }
+  r->places[r->n_places++] = (api_place){d->n_messages, d->n_parts, ij__path("%s", path)};
 }
 
 void ij__draft_reasoning(api_draft *d, api_text text) {
@@ -73,9 +91,10 @@ void ij__draft_call(api_draft *d, api_text id, api_text name, ij_jv arguments) {
   ij__buf_puts(&d->calls, "}}");
 }
 
-void ij__draft_image(api_draft *d, const char *role, api_text type, api_text data, api_text url) {
+void ij__draft_image(api_draft *d, const char *role, api_text type, api_text data, api_text url, const char *path) {
   if (d->calls.len > 0) ij__draft_flush(d);
   want_role(d, role);
+  remember(d, path);
   ij__buf_printf(&d->parts, "%s{\"type\":\"image_url\",\"image_url\":{\"url\":\"", d->parts.len ? "," : "");
   if (type.n > 0) {
     ij__buf_puts(&d->parts, "data:");
@@ -86,6 +105,19 @@ void ij__draft_image(api_draft *d, const char *role, api_text type, api_text dat
     ij__jw_inner(&d->parts, url.bytes, url.n);
   }
   ij__buf_puts(&d->parts, "\"}}");
+  d->n_parts++;
+}
+
+void ij__draft_audio(api_draft *d, const char *role, api_text data, api_text format, const char *path) {
+  if (d->calls.len > 0) ij__draft_flush(d);
+  want_role(d, role);
+  remember(d, path);
+  ij__buf_printf(&d->parts, "%s{\"type\":\"input_audio\",\"input_audio\":{\"data\":", d->parts.len ? "," : "");
+  ij__jw_string(&d->parts, data.bytes, data.n);
+  ij__buf_puts(&d->parts, ",\"format\":");
+  ij__jw_string(&d->parts, format.bytes, format.n);
+  ij__buf_puts(&d->parts, "}}");
+  d->n_parts++;
 }
 
 void ij__draft_result_begin(api_draft *d, api_text call_id) {

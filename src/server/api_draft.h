@@ -10,11 +10,13 @@
 
 typedef struct api_draft {
   ij_buf *out;                 /* the array of messages; starts with its bracket */
+  api_request *request;        /* whose messages these are: it remembers where media came from */
   const char *role;            /* of the message under way; NULL: none */
+  int n_messages, n_parts;     /* written; of the message under way */
   ij_buf reasoning, parts, calls;
 } api_draft;
 
-void ij__draft_begin(api_draft *d, ij_buf *out);
+void ij__draft_begin(api_draft *d, api_request *request);
 void ij__draft_end(api_draft *d); /* also after errors */
 void ij__draft_flush(api_draft *d);
 
@@ -23,8 +25,10 @@ void ij__draft_text(api_draft *d, const char *role, api_text text);
 void ij__draft_reasoning(api_draft *d, api_text text);
 /* arguments: the text of an object, or of a string that holds one. */
 void ij__draft_call(api_draft *d, api_text id, api_text name, ij_jv arguments);
-/* A data URL is put together from type and data; or url. */
-void ij__draft_image(api_draft *d, const char *role, api_text type, api_text data, api_text url);
+/* A data URL is put together from type and data; or url. path: what the client calls the place. */
+void ij__draft_image(api_draft *d, const char *role, api_text type, api_text data, api_text url, const char *path);
+/* data: base64; format: a word such as wav. */
+void ij__draft_audio(api_draft *d, const char *role, api_text data, api_text format, const char *path);
 /* A tool's result; its text is the pieces between begin and end. */
 void ij__draft_result_begin(api_draft *d, api_text call_id);
 void ij__draft_result_text(api_draft *d, api_text text);

@@ -289,13 +289,3 @@ bool ij__api_choose_tool(api_run *run, api_text name, const char *path, api_erro
   return ij__api_fail(e, 400, "invalid_value", path, "%s: there is no tool called %s", path, shown);
 }
 
-bool ij__api_refuse_media(const ij_prompt *prompt, const char *param, api_error *e) {
-  for (int i = 0; i < ij_prompt_n_segments(prompt); i++) {
-    ij_segment s = ij_prompt_segment(prompt, i);
-    if (s.kind != IJ_SEGMENT_IMAGE && s.kind != IJ_SEGMENT_AUDIO) continue;
-    const char *what = s.kind == IJ_SEGMENT_IMAGE ? "images" : "audio";
-    return ij__api_fail(e, 400, "unsupported_content", param, "%s: %s in the conversation cannot be read: this server takes text only",
-                        param, what);
-  }
-  return true;
-}

@@ -10,6 +10,18 @@
 
 /* --- items of the input */
 
+static bool add_audio(api_draft *d, ij_jv part, const char *role, const char *path, api_error *e) {
+  api_text data, format;
+  ij_jv audio = ij__jv_member(part, "input_audio");
+  api_path at = ij__path("%s.input_audio", path);
+  if (!ij__api_check_keys(part, path, "type|input_audio", e)) return false;
+  if (ij__jv_type(audio) != IJ_JSON_OBJECT) return ij__api_expected(e, at.text, "an object", audio);
+  if (!ij__api_check_keys(audio, at.text, "data|format", e) || !ij__api_need_member(e, at.text, audio, "data", &data)) return false;
+  if (!ij__api_need_member(e, at.text, audio, "format", &format)) return false;
+  ij__draft_audio(d, role, data, format, path);
+  return true;
+}
+
 static bool add_part(api_draft *d, ij_jv part, const char *role, const char *path, api_error *e) {
   api_path at;
   api_text text;
@@ -27,11 +39,12 @@ static bool add_part(api_draft *d, ij_jv part, const char *role, const char *pat
     if (!ij__api_check_keys(part, path, "type|image_url|detail", e) || !ij__api_need_member(e, path, part, "image_url", &text)) {
       return false;
     }
-    ij__draft_image(d, role, (api_text){"", 0}, (api_text){"", 0}, text);
+    ij__draft_image(d, role, (api_text){"", 0}, (api_text){"", 0}, text, path);
     return true;
   }
+  if (ij__jv_is(type, "input_audio")) return add_audio(d, part, role, path, e);
   at = ij__path("%s.type", path);
-  return ij__api_expected(e, at.text, "\"input_text\", \"output_text\" or \"input_image\"", type);
+  return ij__api_expected(e, at.text, "\"input_text\", \"output_text\", \"input_image\" or \"input_audio\"", type);
 }
 
 static const char *role_of(ij_jv role) {
@@ -163,7 +176,7 @@ static bool read_conversation(api_run *run, api_error *e) {
   api_text text;
   ij_jv instructions = ij__jv_member(run->r.body, "instructions");
   run->r.messages_param = "input";
-  ij__draft_begin(&d, &run->r.messages);
+  ij__draft_begin(&d, &run->r);
   bool ok = ij__jv_absent(instructions) || ij__api_need_string(e, "instructions", instructions, &text);
   if (ok && !ij__jv_absent(instructions)) ij__draft_text(&d, "system", text);
   ij__draft_flush(&d);

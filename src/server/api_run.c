@@ -14,7 +14,10 @@
 #include "core/rng.h"
 #include "server/api.h"
 #include "server/api_guide.h"
+#include "server/api_media.h"
+#include "server/api_render.h"
 #include "server/api_turn.h"
+#include "server/tasks.h"
 
 /* --- life of a run */
 
@@ -32,9 +35,11 @@ void ij__api_random(api_run *run, char *out, int n) {
 static void free_request(api_request *r) {
   for (int i = 0; i < r->n_prompts; i++) {
     ij__free(r->prompts[i].ids);
+    ij__free(r->prompts[i].rows);
     ij__buf_free(&r->prompts[i].text);
   }
   ij__free(r->prompts);
+  ij__free(r->places);
   ij__free(r->tools);
   ij__free(r->bias);
   ij__buf_free(&r->messages);
@@ -45,6 +50,7 @@ static void free_request(api_request *r) {
 void ij__api_free(api_run *run) {
   for (int i = 0; i < run->n_choices; i++) ij__turn_free(&run->choices[i]);
   ij__guide_free(run);
+  ij__media_free(run);
   ij__free(run->choices);
   ij__free(run->extra);
   ij__buf_free(&run->out);
@@ -122,7 +128,8 @@ void ij__api_handle(const api_endpoint *endpoint, ij_server *server, http_exchan
   api_error e;
   api_run *run = ij__api_open(server, x, endpoint->dialect);
   if (!run) return;
-  if (!endpoint->read(run, &e) || !ij__api_render(run, &e) || !ij__api_start(run, &e)) ij__api_refuse(run, &e);
+  if (endpoint->read(run, &e)) ij__api_go(run, true, ij__api_start);
+  else ij__api_refuse(run, &e);
 }
 
 /* --- replies */
@@ -254,42 +261,43 @@ static void on_end(void *user, ij_job_end end, const ij_job_usage *usage, const 
 
 /* --- prompts */
 
-/* The renderer names places in the messages that it got; where those are not the client's own, only the field can be named. */
-static bool render_error(const api_request *r, api_error *e, const ij_err *err) {
-  bool own = strcmp(r->messages_param, "messages") == 0;
-  const char *param = own && (err->code == IJ_E_ARGUMENT || err->code == IJ_E_UNSUPPORTED) ? err->where : r->messages_param;
-  if (r->effort_param && strcmp(err->where, "effort") == 0) param = r->effort_param;
-  return ij__api_error_from(e, err, param);
-}
-
 bool ij__api_render(api_run *run, api_error *e) {
-  api_request *r = &run->r;
-  ij_prompt_options o = ij_prompt_options_default();
+  const api_request *r = &run->r;
   ij_prompt *prompt = NULL;
   ij_err err;
   if (r->raw) return true;
-  if (r->effort[0]) o.effort = r->effort;
-  o.continue_final_message = r->continue_final;
-  o.add_generation_prompt = !r->continue_final;
-  o.max_text_bytes = run->server->max_prompt_bytes;
   if (r->messages.failed || r->tools_json.failed) return ij__api_no_memory(e);
-  ij_status s = ij_prompt_render(&prompt, run->server->tokenizer, r->messages.data, r->messages.len,
-                                 r->tools_json.len ? r->tools_json.data : NULL,
-                                 r->tools_json.len, &o, &err);
-  if (s != IJ_OK) return render_error(r, e, &err);
-  bool ok = ij__api_refuse_media(prompt, r->messages_param, e);
-  int64_t n = ij_prompt_n_ids(prompt);
-  r->prompts = ok ? ij__alloc_zero(1, sizeof *r->prompts) : NULL;
-  if (r->prompts) {
-    r->n_prompts = 1;
-    r->prompts[0].n = n;
-    r->prompts[0].state = ij_prompt_state(prompt);
-    r->prompts[0].ids = ij__alloc_array((size_t)n + 1, sizeof(int32_t));
-    if (r->prompts[0].ids) memcpy(r->prompts[0].ids, ij_prompt_ids(prompt), (size_t)n * sizeof(int32_t));
+  ij_status s = ij__render(run, NULL, &prompt, &err);
+  if (s != IJ_OK && run->has_video) return ij__media_notice_video(run, e);
+  if (s != IJ_OK) return ij__render_error(r, e, &err);
+  bool ok = ij__media_notice(run, prompt, e);
+  if (ok && run->has_media) {
+    run->prompt = prompt;
+    return true;
   }
+  ok = ok && ij__render_take(run, prompt, e);
   ij_prompt_close(&prompt);
-  if (ok && (!r->prompts || !r->prompts[0].ids)) return ij__api_no_memory(e);
   return ok;
+}
+
+static void finish_media(void *user) {
+  api_run *run = user;
+  api_error e;
+  if (!ij__media_prepare(run, &e) || !run->then(run, &e)) ij__api_refuse(run, &e);
+}
+
+void ij__api_go(api_run *run, bool wants_rows, bool (*then)(api_run *run, api_error *e)) {
+  api_error e;
+  run->wants_rows = wants_rows;
+  run->then = then;
+  bool ok = ij__api_render(run, &e);
+  if (ok && run->has_media) {
+    if (ij__tasks_add(run->server->tasks, finish_media, run)) return;
+    ok = ij__api_fail(&e, 429, "rate_limit_exceeded", "", "too many requests with pictures, sounds or videos wait already, or the server stops");
+  } else {
+    ok = ok && then(run, &e);
+  }
+  if (!ok) ij__api_refuse(run, &e);
 }
 
 /* --- start */
@@ -298,7 +306,7 @@ static bool submit(api_run *run, api_choice *c, api_error *e) {
   const api_request *r = &run->r;
   const api_prompt *p = &r->prompts[c->prompt];
   ij_job_request job = {.ids = p->ids, .n_ids = p->n, .max_tokens = r->max_tokens, .sample = r->sample, .n_top = (int)r->n_top,
-                        .token = on_token,
+                        .rows = p->rows, .n_rows = p->n_rows, .token = on_token,
                         .alive = on_alive, .end = on_end, .user = c};
   ij_err err;
   if (!ij__guide_make(run, p->state, &job.guide, e)) return false;
@@ -343,7 +351,7 @@ static void open_reply(api_run *run) {
 }
 
 /* The worker refuses what does not fit; this is before grammars are compiled for it. */
-static bool check_context(const api_run *run, api_error *e) {
+bool ij__api_check_context(const api_run *run, api_error *e) {
   const api_request *r = &run->r;
   int64_t n_ctx = run->server->n_ctx;
   for (int i = 0; i < r->n_prompts; i++) {
@@ -357,7 +365,7 @@ static bool check_context(const api_run *run, api_error *e) {
 bool ij__api_start(api_run *run, api_error *e) {
   api_request *r = &run->r;
   if (!r->has_seed) r->seed = (int64_t)(ij__rng_bits(run->entropy, 0) >> 16);
-  if (!check_context(run, e) || !make_choices(run, e) || !ij__guide_compile(run, e)) return false;
+  if (!ij__api_check_context(run, e) || !make_choices(run, e) || !ij__guide_compile(run, e)) return false;
   if (r->stream) run->dialect->begin(run);
   for (int i = 0; i < run->n_choices && r->max_tokens != 0; i++) {
     if (!submit(run, &run->choices[i], e)) return false;

@@ -12,6 +12,7 @@
 #include "core/os.h"
 #include "core/str.h"
 #include "io/json.h"
+#include "server/encoded.h"
 #include "server/http_inner.h"
 #include "server/server.h"
 
@@ -83,6 +84,14 @@ static void http_metrics(ij_buf *b, const http_stats *h) {
   metric(b, "http_body_bytes", "gauge", "Memory held for request bodies.", (double)h->body_bytes);
 }
 
+static void media_metrics(ij_buf *b, ij_encoded *encoded) {
+  ij_encoded_stats s = ij__encoded_get_stats(encoded);
+  metric(b, "media_encoded_total", "counter", "Pictures and sounds encoded by the towers.", (double)s.n_encoded);
+  metric(b, "media_rows_encoded_total", "counter", "Their rows, which are tokens.", (double)s.n_rows);
+  metric(b, "media_cache_hits_total", "counter", "Pictures and sounds whose rows were there already.", (double)s.n_hits);
+  metric(b, "media_cache_bytes", "gauge", "Memory held by encoded rows.", (double)s.bytes);
+}
+
 static void get_metrics(void *context, http_exchange *x) {
   const ij_server *server = context;
   ij_buf b = {0};
@@ -92,6 +101,7 @@ static void get_metrics(void *context, http_exchange *x) {
   http_get_stats(server->http, &h);
   worker_metrics(&b, &w);
   http_metrics(&b, &h);
+  if (server->encoded) media_metrics(&b, server->encoded);
   metric(&b, "uptime_seconds", "gauge", "Time since the server began.", difftime(time(NULL), (time_t)server->created));
   metric(&b, "heap_bytes", "gauge", "Memory that the program has allocated.", (double)ij__alloc_bytes());
   double resident = resident_bytes();
@@ -115,8 +125,9 @@ static void put_model(ij_buf *b, const ij_server *server) {
   ij__buf_printf(b, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"inkjet\",\"type\":\"model\",\"display_name\":",
                  (long long)server->created);
   put_string(b, server->model_name, strlen(server->model_name));
-  ij__buf_printf(b, ",\"created_at\":\"%s\",\"meta\":{\"n_params\":%lld,\"vocab\":%d,\"max_context\":%lld}}", day, (long long)info.n_params,
-                 info.unpadded_vocab, (long long)info.max_context);
+  ij__buf_printf(b, ",\"created_at\":\"%s\",\"meta\":{\"n_params\":%lld,\"vocab\":%d,\"max_context\":%lld,\"images\":%s,\"audio\":%s}}", day,
+                 (long long)info.n_params, info.unpadded_vocab, (long long)info.max_context, server->towers_info.vision ? "true" : "false",
+                 server->towers_info.audio ? "true" : "false");
 }
 
 static void get_models(void *context, http_exchange *x) {

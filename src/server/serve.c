@@ -8,7 +8,12 @@
 #include "core/os.h"
 #include "core/status.h"
 #include "server/api_grammars.h"
+#include "server/encoded.h"
+#include "server/remote.h"
 #include "server/server.h"
+#include "server/tasks.h"
+
+enum { MEDIA_THREADS = 4, MEDIA_WAITING = 64 };
 
 static const http_route *const tables[] = {ij__routes_base, ij__routes_openai, ij__routes_anthropic, ij__routes_page};
 
@@ -26,6 +31,7 @@ ij_serve_options ij__serve_options_default(void) {
       .worker = ij__worker_options_default(),
       .model_name = "inkling",
       .drain_seconds = 30,
+      .media_cache_bytes = (size_t)256 << 20,
   };
 }
 
@@ -56,9 +62,26 @@ static ij_status run(ij_server *server, const ij_serve_options *options, const v
   if (ready) ready(user, http_port(server->http));
   wait_for_stop(stop);
   http_drain(server->http);
-  ij__worker_drain(server->worker, options->drain_seconds);
+  double begin = ij__os_seconds();
+  if (server->tasks) ij__tasks_drain(server->tasks, options->drain_seconds); /* what is being opened becomes a job */
+  ij__worker_drain(server->worker, options->drain_seconds - (ij__os_seconds() - begin));
   http_stop(&server->http);
   return IJ_OK;
+}
+
+static ij_status open_media(ij_server *server, const ij_serve_options *options, ij_err *err) {
+  server->towers = ij_model_towers(server->model);
+  if (options->allow_remote_media && !ij__remote_is_there()) {
+    return ij__fail(err, IJ_E_UNSUPPORTED, "--allow-remote-media", "this program was built without libcurl, which fetching needs");
+  }
+  if (!server->towers) return IJ_OK;
+  ij_towers_get_info(server->towers, &server->towers_info);
+  server->media = ij_towers_media_options(server->towers);
+  server->allow_remote_media = options->allow_remote_media;
+  server->max_media_bytes = options->http.max_body;
+  ij_status status = ij__encoded_open(&server->encoded, server->towers, options->media_cache_bytes, err);
+  if (status == IJ_OK) status = ij__tasks_open(&server->tasks, MEDIA_THREADS, MEDIA_WAITING, err);
+  return status;
 }
 
 ij_status ij__serve(ij_model *model, const ij_serve_options *options, const volatile bool *stop, void (*ready)(void *user, int port),
@@ -78,9 +101,12 @@ ij_status ij__serve(ij_model *model, const ij_serve_options *options, const vola
   if (status == IJ_OK) {
     server.n_ctx = ij__worker_n_ctx(server.worker);
     server.max_prompt_bytes = max_prompt_bytes(server.tokenizer, server.n_ctx);
-    status = run(&server, options, stop, ready, user, err);
+    status = open_media(&server, options, err);
   }
+  if (status == IJ_OK) status = run(&server, options, stop, ready, user, err);
+  ij__tasks_close(&server.tasks);
   ij__worker_close(&server.worker);
+  ij__encoded_close(&server.encoded);
   ij__grammars_close(&server.grammars);
   return status;
 }

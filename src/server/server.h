@@ -2,6 +2,7 @@
 #ifndef IJ_SERVER_SERVER_H
 #define IJ_SERVER_SERVER_H
 
+#include "inkjet_media.h"
 #include "server/http.h"
 #include "server/worker.h"
 
@@ -14,6 +15,13 @@ typedef struct ij_server {
   const char *model_name;      /* what /v1/models lists; requests may name any model, replies carry this one */
   int64_t created;             /* seconds since 1970 */
   int64_t n_ctx;               /* positions of a session */
+  ij_towers *towers;           /* NULL: the model reads text only */
+  ij_towers_info towers_info;
+  ij_media_options media;      /* how the towers want their media */
+  struct ij_encoded *encoded;  /* rows that they made (encoded.h); NULL without towers */
+  struct ij_tasks *tasks;      /* where media are opened and encoded (tasks.h); NULL without towers */
+  size_t max_media_bytes;      /* of one file */
+  bool allow_remote_media;
   size_t max_prompt_bytes;     /* more text than this fits into no context, and is not even read; 0: unknown */
   bool verbose;
 } ij_server;
@@ -30,6 +38,8 @@ typedef struct ij_serve_options {
   const char *model_name;
   bool verbose;
   double drain_seconds;
+  size_t media_cache_bytes;    /* of rows that are kept for later requests */
+  bool allow_remote_media;     /* URLs of other machines are fetched */
 } ij_serve_options;
 
 ij_serve_options ij__serve_options_default(void);

@@ -9,6 +9,9 @@
 #include "chat/bytes_tokenizer.h"
 #include "core/alloc.h"
 #include "server/api.h"
+#include "server/encoded.h"
+#include "server/remote.h"
+#include "server/tasks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -87,4 +90,12 @@ void http_release(http_exchange *x) { (void)x, abort(); }
 const char *http_header(const http_exchange *x, const char *name) { (void)x, (void)name, abort(); }
 const char *http_body(const http_exchange *x, size_t *n) { (void)x, (void)n, abort(); }
 uint64_t http_id(const http_exchange *x) { (void)x, abort(); }
+bool ij__tasks_add(ij_tasks *t, void (*work)(void *arg), void *arg) { (void)t, (void)work, (void)arg, abort(); }
+bool ij__tasks_stopping(ij_tasks *t) { (void)t, abort(); }
+ij_status ij__encoded_get(ij_encoded *c, const ij_media *m, bool (*alive)(void *user), void *user, ij_encoded_rows **out,
+                          ij_err *err) { (void)c, (void)m, (void)alive, (void)user, (void)out, (void)err, abort(); }
+const float *ij__encoded_floats(const ij_encoded_rows *r) { (void)r, abort(); }
+void ij__encoded_release(ij_encoded *c, ij_encoded_rows *r) { (void)c, (void)r, abort(); }
+ij_status ij__remote_fetch(const char *url, size_t most, double seconds, bool (*alive)(void *user), void *user, void **bytes, size_t *n,
+                           ij_err *err) { (void)url, (void)most, (void)seconds, (void)alive, (void)user, (void)bytes, (void)n, (void)err, abort(); }
 ij_status ij__worker_submit(ij_worker *w, const ij_job_request *r, ij_err *err) { (void)w, (void)r, (void)err, abort(); }

@@ -1,0 +1,127 @@
+/* api_media.c: see api_media.h. */
+#include "server/api_media.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/status.h"
+#include "server/api_render.h"
+#include "server/encoded.h"
+#include "server/remote.h"
+#include "server/tasks.h"
+
+#define FETCH_SECONDS 20.0
+#define VIDEO_SECONDS 60.0
+
+/* --- what there is */
+
+static bool refuse(api_run *run, const char *what, api_error *e) {
+  const char *param = run->r.messages_param;
+  const char *why = run->server->towers ? "this model has no tower for them" : "this server takes text only, because its model has no towers";
+  return ij__api_fail(e, 400, "unsupported_content", param, "%s: %s in the conversation cannot be read: %s", param, what, why);
+}
+
+bool ij__media_notice(api_run *run, const ij_prompt *prompt, api_error *e) {
+  const ij_server *s = run->server;
+  for (int i = 0; i < ij_prompt_n_segments(prompt); i++) {
+    ij_segment part = ij_prompt_segment(prompt, i);
+    if (part.kind == IJ_SEGMENT_IMAGE && !(s->towers && s->towers_info.vision)) return refuse(run, "images", e);
+    if (part.kind == IJ_SEGMENT_AUDIO && !(s->towers && s->towers_info.audio)) return refuse(run, "audio", e);
+    run->has_media |= part.kind == IJ_SEGMENT_IMAGE || part.kind == IJ_SEGMENT_AUDIO;
+  }
+  return true;
+}
+
+bool ij__media_notice_video(api_run *run, api_error *e) {
+  if (!run->server->towers || !run->server->towers_info.vision) return refuse(run, "videos", e);
+  run->has_media = true;
+  return true;
+}
+
+/* --- opening */
+
+static bool is_wanted(void *user) {
+  api_run *run = user;
+  return !http_gone(run->x) && !ij__tasks_stopping(run->server->tasks);
+}
+
+static ij_status fetch(void *user, const char *url, void **bytes, size_t *n_bytes, ij_err *err) {
+  api_run *run = user;
+  return ij__remote_fetch(url, run->server->max_media_bytes, FETCH_SECONDS, is_wanted, run, bytes, n_bytes, err);
+}
+
+static ij_attach_options options_of(api_run *run) {
+  const ij_server *s = run->server;
+  ij_attach_options o = ij_attach_options_default();
+  o.media = s->media;
+  o.media.max_rows = IJ_MIN(o.media.max_rows, s->n_ctx); /* one that does not fit is refused before it is decoded */
+  o.max_rows = s->n_ctx;
+  o.max_bytes = s->max_media_bytes;
+  o.video.timeout_s = VIDEO_SECONDS;
+  if (s->allow_remote_media) {
+    o.fetch = fetch;
+    o.user = run;
+  }
+  return o;
+}
+
+/* --- encoding */
+
+static bool copy_rows(api_run *run, const ij_attachments *a, api_error *e) {
+  api_prompt *p = &run->r.prompts[0];
+  int n = 0;
+  const ij_rows *rows = ij_attachments_rows(a, &n);
+  p->rows = ij__alloc_array((size_t)n, sizeof *p->rows);
+  run->held = ij__alloc_zero((size_t)n + 1, sizeof *run->held);
+  if (!p->rows || !run->held) return ij__api_no_memory(e);
+  if (n > 0) memcpy(p->rows, rows, (size_t)n * sizeof *rows);
+  p->n_rows = n;
+  for (int i = 0; i < n; i++) {
+    ij_media_info info;
+    ij_media_get_info(ij_attachments_media(a, i), &info);
+    if (info.kind == IJ_MEDIA_AUDIO) p->n_audio += info.n_rows;
+  }
+  return true;
+}
+
+static bool encode(api_run *run, const ij_attachments *a, api_error *e) {
+  api_prompt *p = &run->r.prompts[0];
+  for (int i = 0; i < p->n_rows; i++) {
+    ij_err err;
+    if (ij__encoded_get(run->server->encoded, ij_attachments_media(a, i), is_wanted, run, &run->held[i], &err) != IJ_OK) {
+      return ij__api_error_from(e, &err, run->r.messages_param);
+    }
+    run->n_held = i + 1;
+    p->rows[i].rows = ij__encoded_floats(run->held[i]);
+  }
+  return true;
+}
+
+static bool prepare(api_run *run, ij_attachments *a, api_error *e) {
+  ij_err err;
+  ij_status s = IJ_OK;
+  if (!run->prompt) s = ij__render(run, a, &run->prompt, &err);
+  if (s == IJ_OK) s = ij_attachments_attach(a, run->prompt, &err);
+  if (s != IJ_OK) return ij__render_error(&run->r, e, &err);
+  if (!ij__render_take(run, run->prompt, e) || !copy_rows(run, a, e) || !ij__api_check_context(run, e)) return false;
+  return !run->wants_rows || encode(run, a, e);
+}
+
+bool ij__media_prepare(api_run *run, api_error *e) {
+  ij_attachments *a = NULL;
+  ij_err err;
+  ij_attach_options o = options_of(run);
+  if (!is_wanted(run)) return ij__api_fail(e, 503, "cancelled", "", "the client left, or the server is about to stop");
+  if (ij_attachments_open(&a, &o, &err) != IJ_OK) return ij__api_error_from(e, &err, "");
+  bool ok = prepare(run, a, e);
+  ij_prompt_close(&run->prompt);
+  ij_attachments_close(&a); /* pixels and samples: the rows are all that is needed from here on */
+  return ok;
+}
+
+void ij__media_free(api_run *run) {
+  for (int i = 0; i < run->n_held; i++) ij__encoded_release(run->server->encoded, run->held[i]);
+  ij__free(run->held);
+  ij_prompt_close(&run->prompt);
+}

@@ -1,0 +1,14 @@
+/* api_render.h: the conversation of a request as a prompt, for api_run.c and api_media.c. */
+#ifndef IJ_SERVER_API_RENDER_H
+#define IJ_SERVER_API_RENDER_H
+
+#include "server/api.h"
+
+/* The prompt of the messages. attachments: for videos; NULL: a video stops the rendering, and run->has_video says so. */
+ij_status ij__render(api_run *run, ij_attachments *attachments, ij_prompt **out, ij_err *err);
+/* Returns false with e filled: what the renderer or a medium has to say, at the place that the client knows. */
+bool ij__render_error(const api_request *r, api_error *e, const ij_err *err);
+/* The ids of the prompt become r.prompts[0]. */
+bool ij__render_take(api_run *run, const ij_prompt *prompt, api_error *e);
+
+#endif
