@@ -126,6 +126,7 @@ static ij_serve_options make_options(const serving *s) {
   o.model_name = s->name;
   o.verbose = v[OPT_VERBOSE].set;
   o.media_cache_bytes = (size_t)v[OPT_MEDIA_CACHE].i << 20;
+  if (v[OPT_MAX_LONG_EDGE].set) o.max_long_edge = (int)v[OPT_MAX_LONG_EDGE].i;
   o.allow_remote_media = v[OPT_REMOTE_MEDIA].set;
   o.drain_seconds = (double)v[OPT_DRAIN].i;
   return o;

@@ -78,7 +78,7 @@ const cli_option cli_options[] = {
      .help = "the sound to encode"},
     {.id = OPT_MEDIA_FILE, .commands = BIT(INFO), .name = "media", .type = CLI_PATH, .arg = "FILE", .group = "Media",
      .help = "tell about this picture, sound or video instead, and what it costs in tokens"},
-    {.id = OPT_MAX_LONG_EDGE, .commands = MEDIA_COMMANDS, .name = "max-long-edge", .type = CLI_INT, .arg = "N", .min = 1, .max = 1000000,
+    {.id = OPT_MAX_LONG_EDGE, .commands = MEDIA_COMMANDS | BIT(SERVE), .name = "max-long-edge", .type = CLI_INT, .arg = "N", .min = 1, .max = 1000000,
      .group = "Media", .default_note = "no limit", .help = "reduce pictures whose longer side has more than N pixels to that"},
 
     {.id = OPT_SYSTEM, .commands = BIT(CHAT), .name = "system", .type = CLI_TEXT, .arg = "TEXT", .group = "Prompt",

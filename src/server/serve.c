@@ -77,6 +77,7 @@ static ij_status open_media(ij_server *server, const ij_serve_options *options, 
   if (!server->towers) return IJ_OK;
   ij_towers_get_info(server->towers, &server->towers_info);
   server->media = ij_towers_media_options(server->towers);
+  server->media.max_long_edge = options->max_long_edge;
   server->allow_remote_media = options->allow_remote_media;
   server->max_media_bytes = options->http.max_body;
   ij_status status = ij__encoded_open(&server->encoded, server->towers, options->media_cache_bytes, err);

@@ -40,6 +40,7 @@ typedef struct ij_serve_options {
   double drain_seconds;
   size_t media_cache_bytes;    /* of rows that are kept for later requests */
   bool allow_remote_media;     /* URLs of other machines are fetched */
+  int max_long_edge;           /* longer sides of pictures are reduced to this; 0: they are not */
 } ij_serve_options;
 
 ij_serve_options ij__serve_options_default(void);
