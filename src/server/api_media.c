@@ -48,7 +48,8 @@ static bool is_wanted(void *user) {
 
 static ij_status fetch(void *user, const char *url, void **bytes, size_t *n_bytes, ij_err *err) {
   api_run *run = user;
-  return ij__remote_fetch(url, run->server->max_media_bytes, FETCH_SECONDS, is_wanted, run, bytes, n_bytes, err);
+  ij_remote remote = {.max_bytes = run->server->max_media_bytes, .seconds = FETCH_SECONDS, .may_ask = ij__remote_is_public, .alive = is_wanted, .user = run};
+  return ij__remote_fetch(url, &remote, bytes, n_bytes, err);
 }
 
 static ij_attach_options options_of(api_run *run) {

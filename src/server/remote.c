@@ -55,19 +55,18 @@ bool ij__remote_is_public(const struct sockaddr *address) {
 
 typedef struct fetching {
   char *bytes; /* malloc'd: it is given away */
-  size_t n, cap, max_bytes;
+  size_t n, cap;
   bool too_many, no_memory, closed_address, gone;
-  bool (*alive)(void *user);
-  void *user;
+  const ij_remote *remote;
 } fetching;
 
 static size_t on_bytes(char *data, size_t size, size_t count, void *user) {
   fetching *f = user;
   size_t n = size * count;
-  f->too_many = n > f->max_bytes - f->n;
+  f->too_many = n > f->remote->max_bytes - f->n;
   if (f->too_many) return 0;
   if (f->n + n > f->cap) {
-    size_t cap = IJ_MIN(IJ_MAX(2 * f->cap, f->n + n), f->max_bytes);
+    size_t cap = IJ_MIN(IJ_MAX(2 * f->cap, f->n + n), f->remote->max_bytes);
     char *bigger = realloc(f->bytes, cap);
     f->no_memory = !bigger;
     if (!bigger) return 0;
@@ -82,7 +81,7 @@ static size_t on_bytes(char *data, size_t size, size_t count, void *user) {
 static curl_socket_t on_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address) {
   fetching *f = user;
   (void)purpose;
-  if (!ij__remote_is_public(&address->addr)) {
+  if (!f->remote->may_ask(&address->addr)) {
     f->closed_address = true;
     return CURL_SOCKET_BAD;
   }
@@ -92,11 +91,11 @@ static curl_socket_t on_socket(void *user, curlsocktype purpose, struct curl_soc
 static int on_progress(void *user, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up_now) {
   fetching *f = user;
   (void)total, (void)now, (void)up_total, (void)up_now;
-  f->gone = f->alive && !f->alive(f->user);
+  f->gone = f->remote->alive && !f->remote->alive(f->remote->user);
   return f->gone;
 }
 
-static bool set_up(CURL *c, const char *url, double seconds, fetching *f) {
+static bool set_up(CURL *c, const char *url, fetching *f) {
   bool ok = curl_easy_setopt(c, CURLOPT_URL, url) == CURLE_OK;
 #if LIBCURL_VERSION_NUM >= 0x075500
   ok = ok && curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK;
@@ -105,7 +104,7 @@ static bool set_up(CURL *c, const char *url, double seconds, fetching *f) {
 #endif
   ok = ok && curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK && curl_easy_setopt(c, CURLOPT_FAILONERROR, 1L) == CURLE_OK;
   ok = ok && curl_easy_setopt(c, CURLOPT_PROXY, "") == CURLE_OK && curl_easy_setopt(c, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED) == CURLE_OK;
-  ok = ok && curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK && curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(seconds * 1000)) == CURLE_OK;
+  ok = ok && curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK && curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(f->remote->seconds * 1000)) == CURLE_OK;
   ok = ok && curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, 5000L) == CURLE_OK;
   ok = ok && curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_bytes) == CURLE_OK && curl_easy_setopt(c, CURLOPT_WRITEDATA, f) == CURLE_OK;
   ok = ok && curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, on_socket) == CURLE_OK && curl_easy_setopt(c, CURLOPT_OPENSOCKETDATA, f) == CURLE_OK;
@@ -118,7 +117,7 @@ static ij_status explain(CURLcode code, long status, const fetching *f, ij_err *
   static const char where[] = "the URL";
   if (f->gone) return ij__fail(err, IJ_E_CANCELLED, where, "nobody waits for it any more");
   if (f->no_memory) return ij__fail_nomem(err, where, f->cap);
-  if (f->too_many) return ij__fail(err, IJ_E_ARGUMENT, where, "it has more than %zu bytes, which is the limit here", f->max_bytes);
+  if (f->too_many) return ij__fail(err, IJ_E_ARGUMENT, where, "it has more than %zu bytes, which is the limit here", f->remote->max_bytes);
   if (f->closed_address) return ij__fail(err, IJ_E_ARGUMENT, where, "its address is not one of the public internet, and no other is asked");
   if (code == CURLE_OK && status >= 300) return ij__fail(err, IJ_E_ARGUMENT, where, "the other side redirects (%ld), which is not followed", status);
   if (code == CURLE_HTTP_RETURNED_ERROR) return ij__fail(err, IJ_E_ARGUMENT, where, "the other side answers %ld", status);
@@ -133,14 +132,13 @@ bool ij__remote_is_there(void) {
   return there;
 }
 
-ij_status ij__remote_fetch(const char *url, size_t max_bytes, double seconds, bool (*alive)(void *user), void *user, void **bytes, size_t *n_bytes,
-                           ij_err *err) {
-  fetching f = {.max_bytes = max_bytes, .alive = alive, .user = user};
+ij_status ij__remote_fetch(const char *url, const ij_remote *remote, void **bytes, size_t *n_bytes, ij_err *err) {
+  fetching f = {.remote = remote};
   long status = 0;
   *bytes = NULL;
   *n_bytes = 0;
   CURL *c = curl_easy_init();
-  if (!c || !set_up(c, url, seconds, &f)) {
+  if (!c || !set_up(c, url, &f)) {
     curl_easy_cleanup(c);
     return ij__fail(err, IJ_E_ARGUMENT, "the URL", "it cannot be read as one");
   }
@@ -160,9 +158,8 @@ ij_status ij__remote_fetch(const char *url, size_t max_bytes, double seconds, bo
 
 bool ij__remote_is_there(void) { return false; }
 
-ij_status ij__remote_fetch(const char *url, size_t max_bytes, double seconds, bool (*alive)(void *user), void *user, void **bytes, size_t *n_bytes,
-                           ij_err *err) {
-  (void)url, (void)max_bytes, (void)seconds, (void)alive, (void)user;
+ij_status ij__remote_fetch(const char *url, const ij_remote *remote, void **bytes, size_t *n_bytes, ij_err *err) {
+  (void)url, (void)remote;
   *bytes = NULL;
   *n_bytes = 0;
   return ij__fail(err, IJ_E_UNSUPPORTED, "the URL", "this program was built without libcurl, which fetching needs");

@@ -13,9 +13,15 @@ struct sockaddr;
 
 /* Whether this build can fetch at all. */
 bool ij__remote_is_there(void);
-/* *bytes is malloc'd. alive is asked several times a second. IJ_E_ARGUMENT: what the URL or the other side has wrong; IJ_E_CANCELLED. */
-ij_status ij__remote_fetch(const char *url, size_t max_bytes, double seconds, bool (*alive)(void *user), void *user, void **bytes, size_t *n_bytes,
-                           ij_err *err);
+typedef struct ij_remote {
+  size_t max_bytes;
+  double seconds;
+  bool (*may_ask)(const struct sockaddr *address); /* ij__remote_is_public, but for tests */
+  bool (*alive)(void *user);   /* asked about once a second; may be NULL */
+  void *user;
+} ij_remote;
+/* *bytes is malloc'd. IJ_E_ARGUMENT: what the URL or the other side has wrong; IJ_E_CANCELLED; IJ_E_UNSUPPORTED: no libcurl. */
+ij_status ij__remote_fetch(const char *url, const ij_remote *remote, void **bytes, size_t *n_bytes, ij_err *err);
 /* Whether an address is one of the public internet: not this machine, not a private, link-local or multicast network. */
 bool ij__remote_is_public(const struct sockaddr *address);
 

@@ -96,6 +96,7 @@ ij_status ij__encoded_get(ij_encoded *c, const ij_media *m, bool (*alive)(void *
                           ij_err *err) { (void)c, (void)m, (void)alive, (void)user, (void)out, (void)err, abort(); }
 const float *ij__encoded_floats(const ij_encoded_rows *r) { (void)r, abort(); }
 void ij__encoded_release(ij_encoded *c, ij_encoded_rows *r) { (void)c, (void)r, abort(); }
-ij_status ij__remote_fetch(const char *url, size_t most, double seconds, bool (*alive)(void *user), void *user, void **bytes, size_t *n,
-                           ij_err *err) { (void)url, (void)most, (void)seconds, (void)alive, (void)user, (void)bytes, (void)n, (void)err, abort(); }
+bool ij__remote_is_public(const struct sockaddr *a) { (void)a, abort(); }
+ij_status ij__remote_fetch(const char *url, const ij_remote *r, void **bytes, size_t *n, ij_err *err) { (void)url, (void)r, (void)bytes,
+                                                                                                       (void)n, (void)err, abort(); }
 ij_status ij__worker_submit(ij_worker *w, const ij_job_request *r, ij_err *err) { (void)w, (void)r, (void)err, abort(); }

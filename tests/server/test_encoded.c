@@ -1,16 +1,12 @@
-/* test_encoded.c: the cache of encoded rows and the queue of tasks: what is encoded how often, by whom, what leaves, and which addresses a
- * fetch may ask.
+/* test_encoded.c: the cache of encoded rows and the queue of tasks: what is encoded how often, by whom, and what leaves.
  *
  * The tower and the media here are the test's own (nothing else of them is linked): a medium is a number, and a row says whose it is.
  */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "core/alloc.h"
 #include "server/encoded.h"
-#include "server/remote.h"
 #include "server/tasks.h"
 #include "test.h"
 
@@ -224,39 +220,11 @@ static void tasks_are_bounded_and_done(void) {
   CHECK_INT(atomic_load(&n_done), 4);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ addresses */
-
-static bool is_public(const char *text) {
-  struct sockaddr_in v4 = {.sin_family = AF_INET};
-  struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
-  if (inet_pton(AF_INET, text, &v4.sin_addr) == 1) return ij__remote_is_public((const struct sockaddr *)(const void *)&v4);
-  if (inet_pton(AF_INET6, text, &v6.sin6_addr) != 1) TEST_FAIL("%s is no address", text);
-  return ij__remote_is_public((const struct sockaddr *)(const void *)&v6);
-}
-
-static void only_public_addresses_are_asked(void) {
-  static const char *const open[] = {"1.1.1.1", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.1.2.3", "128.0.0.1", "169.253.1.1", "172.15.255.255", "172.32.0.0",
-                                     "192.167.1.1", "192.169.0.0", "198.17.0.1", "198.20.0.0", "223.255.255.254", "2606:4700::1111", "2a00::1", "2001:4860::8888", "::ffff:1.1.1.1"};
-  static const char *const closed[] = {"0.0.0.0", "0.1.2.3", "10.0.0.0", "10.255.255.255", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.0.1", "169.254.169.254", "172.16.0.1",
-                                       "172.31.255.255", "192.0.0.1", "192.0.2.1", "192.168.255.1", "198.18.0.1", "198.19.255.255", "203.0.113.9", "224.0.0.1", "240.0.0.1", "255.255.255.255",
-                                       "::", "::1", "::ffff:10.0.0.1", "::ffff:127.0.0.1", "::7f00:1", "64:ff9b::a00:1", "fc00::1", "fd12::1", "fe80::1", "fec0::1", "ff02::1",
-                                       "2002:a00:1::", "2001::1", "2001:db8::1", "100::1"};
-  for (size_t i = 0; i < IJ_COUNT_OF(open); i++) {
-    if (!is_public(open[i])) TEST_FAIL("%s counts as closed", open[i]);
-  }
-  for (size_t i = 0; i < IJ_COUNT_OF(closed); i++) {
-    if (is_public(closed[i])) TEST_FAIL("%s counts as public", closed[i]);
-  }
-  struct sockaddr other = {.sa_family = AF_UNIX};
-  CHECK(!ij__remote_is_public(&other));
-}
-
 int main(void) {
   RUN(a_medium_is_encoded_once);
   RUN(memory_is_bounded);
   RUN(who_leaves_or_fails_leaves_nothing);
   RUN(others_wait_for_the_maker);
   RUN(tasks_are_bounded_and_done);
-  RUN(only_public_addresses_are_asked);
   return test_report();
 }
