@@ -24,17 +24,21 @@
 enum { PATH_SIZE = 4096 };
 
 ij_video_options ij_video_options_default(void) {
-  return (ij_video_options){.struct_size = sizeof(ij_video_options), .fps = 2, .max_frames = 32, .pairs = true, .max_seconds = 3600, .timeout_s = 120};
+  return (ij_video_options){
+    .struct_size = sizeof(ij_video_options), .fps = 2, .max_frames = 32, .pairs = true, .max_seconds = 3600, .timeout_s = 120};
 }
 
 static ij_status check_options(const ij_video_options *o, const char *name, ij_err *err) {
   if (o->struct_size != sizeof *o)
-    return ij__fail(err, IJ_E_ARGUMENT, name, "ij_video_options.struct_size is %zu, expected %zu: start from ij_video_options_default", o->struct_size, sizeof *o);
-  if (!(o->fps > 0 && o->fps <= IJ_VIDEO_MAX_FPS)) return ij__fail(err, IJ_E_ARGUMENT, name, "fps is %g, expected more than 0 and at most %g", o->fps, IJ_VIDEO_MAX_FPS);
+    return ij__fail(err, IJ_E_ARGUMENT, name, "ij_video_options.struct_size is %zu, expected %zu: start from ij_video_options_default",
+                    o->struct_size, sizeof *o);
+  if (!(o->fps > 0 && o->fps <= IJ_VIDEO_MAX_FPS))
+    return ij__fail(err, IJ_E_ARGUMENT, name, "fps is %g, expected more than 0 and at most %g", o->fps, IJ_VIDEO_MAX_FPS);
   if (o->max_frames < 1 || o->max_frames > IJ_VIDEO_MAX_SAMPLED)
     return ij__fail(err, IJ_E_ARGUMENT, name, "max_frames is %d, expected 1 to %d", o->max_frames, IJ_VIDEO_MAX_SAMPLED);
   if (!(o->max_seconds > 0)) return ij__fail(err, IJ_E_ARGUMENT, name, "max_seconds is %g, expected more than 0", o->max_seconds);
-  if (!(o->timeout_s > 0 && o->timeout_s <= 1e6)) return ij__fail(err, IJ_E_ARGUMENT, name, "timeout_s is %g, expected more than 0 and at most 1e6", o->timeout_s);
+  if (!(o->timeout_s > 0 && o->timeout_s <= 1e6))
+    return ij__fail(err, IJ_E_ARGUMENT, name, "timeout_s is %g, expected more than 0 and at most 1e6", o->timeout_s);
   return IJ_OK;
 }
 
@@ -67,9 +71,10 @@ static ij_status find_decoder(const char *wanted, char *out, const char *name, i
   snprintf(out, PATH_SIZE, "%s", IJ_VIDEO_INSTALLED);
   if (access(out, X_OK) == 0) return IJ_OK;
   if (!IJ_HAS_VIDEO)
-    return ij__fail(err, IJ_E_UNSUPPORTED, name, "this build of inkjet reads no video: it was made without the ffmpeg libraries (libavformat, libavcodec, "
-                    "libswscale, libavutil; 5.1 or later), from which its program " PROGRAM " is built");
-  return ij__fail(err, IJ_E_IO, name, "the program " PROGRAM ", which reads videos, was found neither in %s nor as %s", beside[0] ? beside : "the folder of this program", out);
+    return ij__fail(err, IJ_E_UNSUPPORTED, name, "this build of inkjet reads no video: it was made without the ffmpeg libraries "
+                    "(libavformat, libavcodec, libswscale, libavutil; 5.1 or later), from which its program " PROGRAM " is built");
+  return ij__fail(err, IJ_E_IO, name, "the program " PROGRAM ", which reads videos, was found neither in %s nor as %s",
+                  beside[0] ? beside : "the folder of this program", out);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- video */
@@ -82,7 +87,8 @@ static void real_text(char out[17], double x) {
 
 static ij_status start(ij__video_process *process, const ij__video_reader *r, char *program, int file, ij_err *err) {
   const ij_video_options *o = &r->options;
-  char fps[17], max_frames[16], max_pixels[24], max_seconds[17], cpu[16], name[] = PROGRAM, version[] = IJ_VIDEO_VERSION, yes[] = "1", no[] = "0";
+  char fps[17], max_frames[16], max_pixels[24], max_seconds[17], cpu[16];
+  char name[] = PROGRAM, version[] = IJ_VIDEO_VERSION, yes[] = "1", no[] = "0";
   real_text(fps, o->fps);
   real_text(max_seconds, o->max_seconds);
   snprintf(max_frames, sizeof max_frames, "%d", o->max_frames);
@@ -119,16 +125,16 @@ static ij_status decode(ij__video_reader *r, char *program, int file, ij_err *er
   s = pump(&process, r, deadline, &ended, &inner);
   ij__video_process_stop(&process, ended, how, sizeof how);
   if (s != IJ_OK && !inner.where[0]) {
-    bool late = ij__os_seconds() >= deadline;
-    return late ? ij__fail(err, IJ_E_IO, r->name, "the video decoder took longer than the limit of %g s and was ended", r->options.timeout_s)
-                : ij__fail(err, s, r->name, "%s", inner.message);
+    if (ij__os_seconds() < deadline) return ij__fail(err, s, r->name, "%s", inner.message);
+    return ij__fail(err, IJ_E_IO, r->name, "the video decoder took longer than the limit of %g s and was ended", r->options.timeout_s);
   }
   if (s != IJ_OK) return ij__fail(err, s, inner.where, "%s", inner.message);
   if (!r->done) return ij__fail(err, IJ_E_IO, r->name, "the video decoder %s before it had sent everything", how);
   return IJ_OK;
 }
 
-ij_status ij_video_open(ij_video **out, const char *path, const void *bytes, size_t n_bytes, const char *name, const ij_video_options *options, ij_err *err) {
+ij_status ij_video_open(ij_video **out, const char *path, const void *bytes, size_t n_bytes, const char *name,
+                        const ij_video_options *options, ij_err *err) {
   const ij_video_options usual = ij_video_options_default();
   char program[PATH_SIZE];
   ij__video_reader reader = {0};

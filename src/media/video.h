@@ -1,5 +1,5 @@
-/* video.h: inside a video: what ij_video is made of, and the two halves of reading one: the process of the decoder, and the sense of what it
- * sends. The second is fed with bytes from anywhere, so that it can be tested without the first. */
+/* video.h: inside a video: what ij_video is made of, and the two halves of reading one: the process of the decoder, and the sense of what
+ * it sends. The second is fed with bytes from anywhere, so that it can be tested without the first. */
 #ifndef IJ_MEDIA_VIDEO_H
 #define IJ_MEDIA_VIDEO_H
 

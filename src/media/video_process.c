@@ -1,6 +1,6 @@
-/* video_process.c: the decoder as a process: what it is given, how long it is waited for, and that nothing of it stays behind. It gets three
- * descriptors, the video, a pipe and nothing, and an environment that holds only where its libraries are: variables that steer the ffmpeg
- * libraries, or hold secrets, stay here. */
+/* video_process.c: the decoder as a process: what it is given, how long it is waited for, and that nothing of it stays behind. It gets
+ * three descriptors, the video, a pipe and nothing, and an environment that holds only where its libraries are: variables that steer the
+ * ffmpeg libraries, or hold secrets, stay here. */
 #define _GNU_SOURCE /* memfd_create, pipe2, addclosefrom */
 #include <errno.h>
 #include <fcntl.h>
@@ -80,7 +80,8 @@ ij_status ij__video_file(const char *path, const void *bytes, size_t n_bytes, co
   struct stat st;
   ij_status s = IJ_OK;
   if (fstat(fd, &st) != 0) s = ij__fail_errno(err, errno, path, "stat");
-  else if (!S_ISREG(st.st_mode)) s = ij__fail(err, IJ_E_IO, path, "expected a regular file, found %s", S_ISDIR(st.st_mode) ? "a folder" : "something else");
+  else if (!S_ISREG(st.st_mode))
+    s = ij__fail(err, IJ_E_IO, path, "expected a regular file, found %s", S_ISDIR(st.st_mode) ? "a folder" : "something else");
   else if (st.st_size == 0) s = ij__fail(err, IJ_E_FORMAT, name, "the video is empty: 0 bytes");
   if (s != IJ_OK) close(fd);
   else *out = fd;

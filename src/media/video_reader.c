@@ -1,6 +1,6 @@
 /* video_reader.c: what the decoder sends, understood. The decoder takes hostile files apart and may have fallen to one, so its bytes are
  * trusted no more than the file: every length is checked against what was announced before memory is taken for it, and the frames must be
- * those that the sampling rule names. What breaks the protocol is an error of the decoder, IJ_E_IO; what the decoder reports is passed on. */
+ * those that the sampling rule names. What breaks the protocol is an error of the decoder, IJ_E_IO; what it reports is passed on. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,10 +71,11 @@ static bool take_name(const uint8_t *from, char *to) {
 
 static ij_status check_head(const ij__video_reader *r, const ij_video_info *info, uint64_t total, uint32_t n_frames, ij_err *err) {
   const ij_video_options *o = &r->options;
-  if (info->width < 1 || info->height < 1 || info->width > MAX_SIDE || info->height > MAX_SIDE) return broken(r, err, "a side of the picture");
+  if (info->width < 1 || info->height < 1) return broken(r, err, "a side of the picture");
   if (!(info->fps > 0) || info->fps > IJ_VIDEO_MAX_FPS) return broken(r, err, "the frames per second");
   if (total < 1 || total > (uint64_t)IJ_VIDEO_MAX_TOTAL) return broken(r, err, "the number of frames");
-  if ((int64_t)n_frames != ij__video_n_sampled((int64_t)total, info->fps, o->fps, o->max_frames)) return broken(r, err, "the number of sampled frames");
+  if ((int64_t)n_frames != ij__video_n_sampled((int64_t)total, info->fps, o->fps, o->max_frames))
+    return broken(r, err, "the number of sampled frames");
   int64_t pixels = (int64_t)info->width * info->height;
   if (pixels > r->media.max_pixels)
     return ij__fail(err, IJ_E_RANGE, r->name, "a frame has %d x %d = %lld pixels, more than the limit of %lld", info->width, info->height,
@@ -87,7 +88,7 @@ static ij_status check_head(const ij__video_reader *r, const ij_video_info *info
 static ij_status take_head(ij__video_reader *r, ij_err *err) {
   const uint8_t *b = r->small;
   char container[IJ_VIDEO_NAME_BYTES], codec[IJ_VIDEO_NAME_BYTES];
-  if (++r->n_heads > 2 || r->n_floats > 0) return broken(r, err, "a header where none may be");
+  if (++r->n_heads > IJ_VIDEO_MAX_HEADS || r->n_floats > 0) return broken(r, err, "a header where none may be");
   forget(r);
   ij_video *v = r->video;
   const uint64_t total = ij__video_get64(b + 16);
@@ -129,7 +130,8 @@ static ij_status add_block(ij__video_reader *r, const uint8_t *second, ij_err *e
   r->pixels_kept += (double)info.used_width * info.used_height * (second ? 2 : 1);
   if (r->pixels_kept > 4.0 * (double)r->media.max_pixels)
     return ij__fail(err, IJ_E_RANGE, r->name, "%d frames of %d x %d have more pixels than the limit of %lld for all frames together: "
-                    "take fewer frames or smaller ones", r->n_frames, info.used_width, info.used_height, 4 * (long long)r->media.max_pixels);
+                    "take fewer frames or smaller ones",
+                    r->n_frames, info.used_width, info.used_height, 4 * (long long)r->media.max_pixels);
   return IJ_OK;
 }
 
@@ -175,8 +177,10 @@ static ij_status grow_samples(ij__video_reader *r, size_t n, ij_err *err) {
 static ij_status take_sound(ij__video_reader *r, ij_err *err) {
   const uint32_t rate = ij__video_get32(r->small), channels = ij__video_get32(r->small + 4);
   const size_t n_bytes = (size_t)r->message_bytes - IJ_VIDEO_SOUND_BYTES, n = n_bytes / sizeof(float);
-  if (rate < 1 || rate > IJ_VIDEO_MAX_RATE || channels < 1 || channels > IJ_VIDEO_MAX_CHANNELS) return broken(r, err, "the kind of the sound");
-  if (r->n_floats && (r->rate != (int)rate || r->channels != (int)channels)) return broken(r, err, "the sound changes");
+  if (rate < 1 || rate > IJ_VIDEO_MAX_RATE || channels < 1 || channels > IJ_VIDEO_MAX_CHANNELS)
+    return broken(r, err, "the kind of the sound");
+  const bool another = r->rate != (int)rate || r->channels != (int)channels;
+  if (r->n_floats && another) return broken(r, err, "the sound changes");
   if (n_bytes % sizeof(float) || n % channels) return broken(r, err, "a part of a sample");
   r->rate = (int)rate;
   r->channels = (int)channels;
@@ -208,7 +212,8 @@ static ij_status take_done(ij__video_reader *r, ij_err *err) {
 }
 
 static ij_status take_fail(ij__video_reader *r, ij_err *err) {
-  const ij_status code = (ij_status)-(int64_t)(ij__video_get32(r->small) & 0x7fffffff);
+  const uint32_t number = ij__video_get32(r->small);
+  const ij_status code = number < 100 ? (ij_status)-(int)number : IJ_OK;
   char text[IJ_VIDEO_MAX_FAIL + 1];
   size_t n = r->want - 4;
   if (code != IJ_E_FORMAT && code != IJ_E_UNSUPPORTED && code != IJ_E_RANGE && code != IJ_E_NOMEM && code != IJ_E_IO)
@@ -228,7 +233,8 @@ static ij_status take_message(ij__video_reader *r, ij_err *err) {
   else if (type == IJ_VIDEO_HEAD && n == IJ_VIDEO_HEAD_BYTES) expect(r, AT_HEAD, r->small, (size_t)n);
   else if (type == IJ_VIDEO_FRAM && open && !all && n == IJ_VIDEO_FRAME_BYTES + (uint64_t)info->width * (uint64_t)info->height * 3)
     expect(r, AT_FRAME, r->small, IJ_VIDEO_FRAME_BYTES);
-  else if (type == IJ_VIDEO_SOUN && all && r->options.sound && info->has_sound && n > IJ_VIDEO_SOUND_BYTES && n <= IJ_VIDEO_SOUND_BYTES + IJ_VIDEO_MAX_SOUND)
+  else if (type == IJ_VIDEO_SOUN && all && r->options.sound && info->has_sound && n > IJ_VIDEO_SOUND_BYTES &&
+           n <= IJ_VIDEO_SOUND_BYTES + IJ_VIDEO_MAX_SOUND)
     expect(r, AT_SOUND, r->small, IJ_VIDEO_SOUND_BYTES);
   else if (type == IJ_VIDEO_DONE && all && n == IJ_VIDEO_DONE_BYTES) expect(r, AT_DONE, r->small, (size_t)n);
   else return broken(r, err, "a message that may not be here, or not of this length");
@@ -258,7 +264,8 @@ ij_status ij__video_reader_finish(ij__video_reader *r, ij_video **out, ij_err *e
   ij_video *v = r->video;
   if (r->n_floats) {
     ij_media_info info;
-    ij_status s = ij_media_from_samples(&v->sound, r->samples, (int64_t)(r->n_floats / (size_t)r->channels), r->channels, r->rate, &r->media, err);
+    const int64_t n = (int64_t)(r->n_floats / (size_t)r->channels);
+    ij_status s = ij_media_from_samples(&v->sound, r->samples, n, r->channels, r->rate, &r->media, err);
     if (s != IJ_OK) {
       if (err && !err->where[0]) snprintf(err->where, sizeof err->where, "%s", r->name);
       return s;

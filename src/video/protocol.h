@@ -13,8 +13,9 @@
  *     DONE   u64 frames sent; u64 sound samples sent, per channel
  *     FAIL   u32 the ij_status, negated; a text
  *
- * One HEAD, the FRAM in order, the SOUN, then DONE. A second HEAD says that the file holds another number of
- * frames than it claimed: everything sent before is void. FAIL may come at any place and ends everything.
+ * One HEAD, the FRAM in order, the SOUN, then DONE. Another HEAD before the first SOUN, at most IJ_VIDEO_MAX_HEADS in all, says that a way
+ * of reading did not work out or that the file holds another number of frames: what was sent before is void. FAIL may come at any place and
+ * ends everything.
  */
 #ifndef IJ_VIDEO_PROTOCOL_H
 #define IJ_VIDEO_PROTOCOL_H
@@ -34,6 +35,7 @@ enum {
   IJ_VIDEO_SOUND_BYTES = 8,    /* before the samples */
   IJ_VIDEO_DONE_BYTES = 16,
   IJ_VIDEO_MAX_FAIL = 3000,    /* bytes of a FAIL */
+  IJ_VIDEO_MAX_HEADS = 3,
   IJ_VIDEO_MAX_SOUND = 1 << 20, /* bytes of the samples of one SOUN */
   IJ_VIDEO_MAX_CHANNELS = 64,
   IJ_VIDEO_MAX_RATE = 768000

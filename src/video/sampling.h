@@ -1,5 +1,4 @@
-/* sampling.h: which frames of a video are looked at. The rule is here once: the decoder goes by it, and the library holds the decoder to it.
- */
+/* sampling.h: which frames of a video are looked at. The rule is here once: the decoder goes by it, the library holds it to it. */
 #ifndef IJ_VIDEO_SAMPLING_H
 #define IJ_VIDEO_SAMPLING_H
 

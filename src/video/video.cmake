@@ -15,8 +15,12 @@ endforeach()
 if(found)
   include(CheckCSourceCompiles)
   set(CMAKE_REQUIRED_INCLUDES ${AV_avutil_INCLUDE})
-  check_c_source_compiles("#include <libavutil/version.h>\n#if LIBAVUTIL_VERSION_INT < AV_VERSION_INT(57, 28, 100)\n#error old\n#endif\nint main(void) { return 0; }"
-                          AV_IS_RECENT)
+  check_c_source_compiles("
+    #include <libavutil/version.h>
+    #if LIBAVUTIL_VERSION_INT < AV_VERSION_INT(57, 28, 100)
+    #error old
+    #endif
+    int main(void) { return 0; }" AV_IS_RECENT)
   unset(CMAKE_REQUIRED_INCLUDES)
   set(found ${AV_IS_RECENT})
 endif()

@@ -4,10 +4,13 @@
 #include "video/video_file.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <unistd.h>
 
 #include "video/video_out.h"
+#include "video/video_plan.h"
 
+#define EXPECTED "MP4, Matroska, WebM, AVI, MPEG, FLV, Ogg, ASF or GIF"
 enum { IO_BUFFER = 1 << 16 };
 
 static const struct {
@@ -45,9 +48,12 @@ static int open_nothing(AVFormatContext *s, AVIOContext **pb, const char *url, i
 static const char *container_of(const AVInputFormat *format) {
   for (size_t i = 0; i < sizeof containers / sizeof containers[0]; i++)
     if (strcmp(format->name, containers[i].name) == 0) return containers[i].spoken;
-  ij__out_fail(IJ_E_UNSUPPORTED, "a file of the kind \"%s\" is not read as a video: expected MP4, Matroska, WebM, AVI, MPEG, FLV, Ogg, ASF or GIF "
-               "(playlists, which name other files, are never read)", format->name);
+  ij__out_fail(IJ_E_UNSUPPORTED, "a file of the kind \"%s\" is not read as a video: expected " EXPECTED
+               " (playlists, which name other files, are never read)", format->name);
 }
+
+/* The status of an error of the libraries. */
+static ij_status status_of(int code) { return code == AVERROR(ENOMEM) ? IJ_E_NOMEM : IJ_E_FORMAT; }
 
 static void open_format(ij__video_file *file) {
   if (lseek(STDIN_FILENO, 0, SEEK_SET) != 0) ij__out_fail(IJ_E_IO, "the file cannot seek: expected a regular file");
@@ -57,7 +63,7 @@ static void open_format(ij__video_file *file) {
   if (!file->io || !file->format) ij__out_fail(IJ_E_NOMEM, "no memory for opening the file");
   const AVInputFormat *kind = NULL;
   if (av_probe_input_buffer2(file->io, &kind, NULL, NULL, 0, 0) < 0 || !kind)
-    ij__out_fail(IJ_E_FORMAT, "no kind of video that is known here: expected MP4, Matroska, WebM, AVI, MPEG, FLV, Ogg, ASF or GIF");
+    ij__out_fail(IJ_E_FORMAT, "no kind of video that is known here: expected " EXPECTED);
   file->container = container_of(kind);
   file->format->pb = file->io;
   file->format->flags |= AVFMT_FLAG_CUSTOM_IO;
@@ -67,9 +73,9 @@ static void open_format(ij__video_file *file) {
   av_dict_set(&options, "protocol_whitelist", "none", 0);
   int code = avformat_open_input(&file->format, NULL, kind, &options);
   av_dict_free(&options);
-  if (code < 0) ij__out_fail(code == AVERROR(ENOMEM) ? IJ_E_NOMEM : IJ_E_FORMAT, "the %s file cannot be opened: %s", file->container, av_err2str(code));
+  if (code < 0) ij__out_fail(status_of(code), "the %s file cannot be opened: %s", file->container, av_err2str(code));
   code = avformat_find_stream_info(file->format, NULL);
-  if (code < 0) ij__out_fail(code == AVERROR(ENOMEM) ? IJ_E_NOMEM : IJ_E_FORMAT, "the tracks of the %s file cannot be read: %s", file->container, av_err2str(code));
+  if (code < 0) ij__out_fail(status_of(code), "the tracks of the %s file cannot be read: %s", file->container, av_err2str(code));
 }
 
 static void find_tracks(ij__video_file *file) {
@@ -84,17 +90,33 @@ static void find_tracks(ij__video_file *file) {
 
 /* The first decoder in software: others want devices. */
 static const AVCodec *find_decoder(enum AVCodecID id) {
+  const int not_these = AV_CODEC_CAP_HARDWARE | AV_CODEC_CAP_HYBRID | AV_CODEC_CAP_EXPERIMENTAL;
   void *position = NULL;
   for (const AVCodec *codec; (codec = av_codec_iterate(&position));)
-    if (codec->id == id && av_codec_is_decoder(codec) && !(codec->capabilities & (AV_CODEC_CAP_HARDWARE | AV_CODEC_CAP_HYBRID | AV_CODEC_CAP_EXPERIMENTAL)))
-      return codec;
+    if (codec->id == id && av_codec_is_decoder(codec) && !(codec->capabilities & not_these)) return codec;
   return NULL;
+}
+
+/* Codecs that know for certain when something is wrong. From others one would hear of the frames that a cut in the stream left without
+ * those they refer to, which is usual at the start of a recording. */
+static bool has_checksums(enum AVCodecID codec) {
+  return codec == AV_CODEC_ID_FFV1 || codec == AV_CODEC_ID_PNG || codec == AV_CODEC_ID_APNG || codec == AV_CODEC_ID_FLAC;
+}
+
+/* A decoder that conceals damage says so in its log, and in no other way that all of them share. */
+static const void *watched;
+static bool complained;
+
+static void hear(void *about, int level, const char *fmt, va_list args) {
+  (void)fmt, (void)args;
+  if (about && about == watched && level <= AV_LOG_ERROR) complained = true;
 }
 
 static void open_decoder(ij__video_file *file, int64_t max_pixels) {
   const AVCodecParameters *par = file->stream->codecpar;
   const AVCodec *codec = find_decoder(par->codec_id);
-  if (!codec) ij__out_fail(IJ_E_UNSUPPORTED, "there is no decoder here for %s in the %s file", avcodec_get_name(par->codec_id), file->container);
+  if (!codec)
+    ij__out_fail(IJ_E_UNSUPPORTED, "there is no decoder here for %s in the %s file", avcodec_get_name(par->codec_id), file->container);
   if ((int64_t)par->width * par->height > max_pixels)
     ij__out_fail(IJ_E_RANGE, "the picture has %d x %d = %lld pixels, more than the limit of %lld", par->width, par->height,
                  (long long)par->width * par->height, (long long)max_pixels);
@@ -106,10 +128,15 @@ static void open_decoder(ij__video_file *file, int64_t max_pixels) {
   file->decoder->thread_count = 1;
   file->decoder->pkt_timebase = file->stream->time_base;
   file->decoder->flags |= AV_CODEC_FLAG_UNALIGNED; /* cropped where the file says, not where a vector would begin */
-  file->decoder->err_recognition = AV_EF_CRCCHECK;
+  file->decoder->err_recognition = AV_EF_CRCCHECK | AV_EF_BITSTREAM | AV_EF_BUFFER;
+  if (has_checksums(par->codec_id)) {
+    file->decoder->err_recognition |= AV_EF_EXPLODE;
+    watched = file->decoder;
+  }
+  av_log_set_callback(hear); /* which also keeps everything silent */
   if (par->codec_type == AVMEDIA_TYPE_VIDEO) file->decoder->max_pixels = max_pixels;
   int code = avcodec_open2(file->decoder, codec, NULL);
-  if (code < 0) ij__out_fail(code == AVERROR(ENOMEM) ? IJ_E_NOMEM : IJ_E_FORMAT, "the decoder of %s does not start: %s", codec->name, av_err2str(code));
+  if (code < 0) ij__out_fail(status_of(code), "the decoder of %s does not start: %s", codec->name, av_err2str(code));
 }
 
 void ij__video_file_open(ij__video_file *file, ij__track track, int64_t max_pixels) {
@@ -123,6 +150,8 @@ void ij__video_file_open(ij__video_file *file, ij__track track, int64_t max_pixe
 }
 
 void ij__video_file_close(ij__video_file *file) {
+  watched = NULL;
+  complained = false;
   av_frame_free(&file->frame);
   av_packet_free(&file->packet);
   avcodec_free_context(&file->decoder);
@@ -157,26 +186,57 @@ bool ij__video_file_packet(ij__video_file *file) {
     av_packet_unref(file->packet);
     int code = av_read_frame(file->format, file->packet);
     if (code == AVERROR_EOF && file->io->error >= 0) return false;
-    if (code < 0) ij__out_fail(IJ_E_FORMAT, "the %s file is damaged or cut short near byte %lld: %s", file->container, (long long)avio_tell(file->io), av_err2str(code));
+    if (code < 0)
+      ij__out_fail(IJ_E_FORMAT, "the %s file is damaged or cut short near byte %lld: %s", file->container, (long long)avio_tell(file->io),
+                   av_err2str(code));
     note_end(file);
     if (file->packet->stream_index != file->stream->index) continue;
     if (file->packet->flags & AV_PKT_FLAG_CORRUPT)
       ij__out_fail(IJ_E_FORMAT, "the %s file is damaged or cut short near byte %lld", file->container, (long long)avio_tell(file->io));
+    file->n_packets++;
     return true;
   }
+}
+
+/* The next packet that the plan needs, or simply the next one. */
+static bool needed_packet(ij__video_file *file) {
+  while (ij__video_file_packet(file)) {
+    if (!file->flags) return true;
+    if (file->n_packets <= file->n_flags && file->flags[file->n_packets - 1] & IJ_PACKET_NEEDED) return true;
+    file->gap = true;
+  }
+  return false;
+}
+
+/* Gives the decoder its next packet; after a gap, first the order to give out what it holds. */
+static int feed(ij__video_file *file) {
+  bool more = needed_packet(file);
+  if (more && file->gap && file->fed) {
+    file->draining = true;
+    return avcodec_send_packet(file->decoder, NULL);
+  }
+  file->gap = false;
+  file->fed = true;
+  return avcodec_send_packet(file->decoder, more ? file->packet : NULL);
+}
+
+static int feed_after_gap(ij__video_file *file) {
+  avcodec_flush_buffers(file->decoder);
+  file->draining = file->gap = false;
+  return avcodec_send_packet(file->decoder, file->packet);
 }
 
 bool ij__video_file_frame(ij__video_file *file) {
   for (;;) {
     int code = avcodec_receive_frame(file->decoder, file->frame);
+    if (complained) code = AVERROR_INVALIDDATA;
     if (code == 0) return true;
-    if (code == AVERROR_EOF) return false;
-    if (code == AVERROR(EAGAIN)) {
-      bool more = ij__video_file_packet(file);
-      code = avcodec_send_packet(file->decoder, more ? file->packet : NULL);
-    }
-    if (code < 0)
-      ij__out_fail(code == AVERROR(ENOMEM) ? IJ_E_NOMEM : IJ_E_FORMAT, "%s near byte %lld of the %s file cannot be decoded: %s",
-                   avcodec_get_name(file->decoder->codec_id), (long long)avio_tell(file->io), file->container, av_err2str(code));
+    if (code == AVERROR_EOF && !file->draining) return false;
+    if (code == AVERROR_EOF) code = feed_after_gap(file);
+    else if (code == AVERROR(EAGAIN)) code = feed(file);
+    if (code >= 0) continue;
+    if (file->flags) return false;
+    ij__out_fail(status_of(code), "%s near byte %lld of the %s file cannot be decoded: %s",
+                 avcodec_get_name(file->decoder->codec_id), (long long)avio_tell(file->io), file->container, av_err2str(code));
   }
 }

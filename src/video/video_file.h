@@ -17,6 +17,11 @@ typedef struct ij__video_file {
   AVCodecContext *decoder;
   AVPacket *packet;
   AVFrame *frame;
+  const uint8_t *flags;      /* of a plan, NULL: every packet is decoded. Damage then ends the frames, it does not fail */
+  int64_t n_flags;
+  int64_t n_packets;         /* of the track, read so far */
+  bool fed, gap;             /* the decoder holds something; packets were left out since */
+  bool draining;             /* what the decoder holds is taken out; the packet waits */
   double end;                /* seconds from the start of the file to the end of what was read, of any track */
 } ij__video_file;
 
@@ -30,7 +35,7 @@ bool ij__video_file_packet(ij__video_file *file);
 void ij__video_file_watch_all(ij__video_file *file);
 /* How long the file claims to be, in seconds; 0: it does not say. */
 double ij__video_file_claim(const ij__video_file *file);
-/* The next decoded frame, in the order in which frames are shown; false at the end. */
+/* The next decoded frame, in the order in which frames are shown; false at the end. Set flags and n_flags before the first one. */
 bool ij__video_file_frame(ij__video_file *file);
 
 #endif

@@ -64,8 +64,10 @@ static int matrix_of(const AVFrame *f) {
     case AVCOL_SPC_RGB:
     case AVCOL_SPC_UNSPECIFIED:
     case AVCOL_SPC_RESERVED: return f->width >= 1280 || f->height > 576 ? SWS_CS_ITU709 : SWS_CS_ITU601;
-    default: ij__out_fail(IJ_E_UNSUPPORTED, "the colours are in the space \"%s\", which is not supported", av_color_space_name(f->colorspace));
+    default: break;
   }
+  const char *name = av_color_space_name(f->colorspace);
+  ij__out_fail(IJ_E_UNSUPPORTED, "the colours are in the space \"%s\", which is not supported", name ? name : "unknown");
 }
 
 void ij__video_picture_open(ij__video_picture *p, const AVStream *stream, const AVFrame *first, int64_t max_pixels) {
