@@ -10,12 +10,12 @@ mkdir -p "$work"
 mv "$work/first" "$work/root" # elsewhere than it was installed to: nothing in it may know its place
 
 bad=0
-for pattern in bin/inkjet 'lib*/libinkjet.a' include/inkjet.h include/inkjet_status.h include/inkjet_chat.h share/man/man1/inkjet.1 \
-    share/bash-completion/completions/inkjet share/zsh/site-functions/_inkjet 'lib*/pkgconfig/inkjet.pc' share/doc/inkjet/LICENSE; do
+for pattern in bin/inkjet 'lib*/libinkjet.a' include/inkjet.h include/inkjet_status.h include/inkjet_chat.h include/inkjet_media.h \
+    share/man/man1/inkjet.1 share/bash-completion/completions/inkjet share/zsh/site-functions/_inkjet 'lib*/pkgconfig/inkjet.pc' share/doc/inkjet/LICENSE; do
   # The library folder may have one more part, such as x86_64-linux-gnu.
   [ -n "$(find "$work/root" -path "$work/root/$pattern" -type f -size +0)" ] || { echo "not installed: $pattern"; bad=1; }
 done
-[ "$(find "$work/root/include" -type f | wc -l)" = 3 ] || { echo "more is in include/ than the public headers"; bad=1; }
+[ "$(find "$work/root/include" -type f | wc -l)" = 4 ] || { echo "more is in include/ than the public headers"; bad=1; }
 [ $bad = 0 ] || exit 1
 
 pc=$(find "$work/root" -name inkjet.pc)

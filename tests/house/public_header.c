@@ -1,5 +1,6 @@
-/* public_header.c: the public header alone, as strict C; and the worked example in its first comment, compiled. Built once more as C++. */
+/* public_header.c: the public headers alone, as strict C; and the worked example in its first comment, compiled. Built once more as C++. */
 #include "inkjet.h"
+#include "inkjet_media.h"
 
 int public_header_compiles(void);
 int public_header_compiles(void) { return (int)sizeof(ij_model_options); }

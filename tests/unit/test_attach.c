@@ -395,6 +395,120 @@ static void encoding_without_towers(void) {
   ij_attachments_close(&a);
 }
 
+/* --- with towers */
+
+enum { HIDDEN = 16 };
+
+static void put_tensor(ij_buf *header, ij_buf *data, const char *name, int64_t rows, int64_t cols) {
+  size_t begin = data->len;
+  uint64_t seed = 7 + begin;
+  for (int64_t i = 0; i < rows * IJ_MAX(cols, (int64_t)1); i++) {
+    float v = cols ? (float)((double)(test_random(&seed) >> 40) / 8388608.0 - 1) * 0.3f : 1.0f;
+    ij__buf_append(data, &v, sizeof v);
+  }
+  ij__buf_printf(header, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%lld", begin ? "," : "{", name, (long long)rows);
+  if (cols) ij__buf_printf(header, ",%lld", (long long)cols);
+  ij__buf_printf(header, "],\"data_offsets\":[%zu,%zu]}", begin, data->len);
+}
+
+/* Random towers for patches of 8 pixels, in a folder that is in memory as long as the program lives. */
+static ij_towers *random_towers(ij_err *err) {
+  static const char config[] =
+      "{\"model_type\":\"inkling_mm_model\",\"vision_config\":{\"vision_encoder_type\":\"hmlp\",\"decoder_dmodel\":16,\"patch_size\":8,"
+      "\"temporal_patch_size\":2,\"n_channels\":3,\"n_layers\":4,\"use_vision_norm\":true},\"audio_config\":{\"audio_mode\":\"dmel\","
+      "\"decoder_dmodel\":16,\"n_mel_bins\":80,\"mel_vocab_size\":16,\"dmel_min_value\":-7.0,\"dmel_max_value\":2.0,\"use_audio_norm\":true}}";
+  static ij_buf file;
+  static ij_memory_file files[2];
+  ij_buf header = {0}, data = {0};
+  ij_towers *towers = NULL;
+  static const int64_t sizes[4][2] = {{64, 12}, {64, 256}, {192, 256}, {HIDDEN, 384}};
+  for (int i = 0; i < 4; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "model.visual.layers.linear_%d.weight", i);
+    put_tensor(&header, &data, name, sizes[i][0], sizes[i][1]);
+    snprintf(name, sizeof name, "model.visual.layers.norm_%d.weight", i);
+    if (i < 3) put_tensor(&header, &data, name, sizes[i][0], 0);
+  }
+  put_tensor(&header, &data, "model.visual.final_norm.weight", HIDDEN, 0);
+  put_tensor(&header, &data, "model.audio.encoder.weight", 1280, HIDDEN);
+  put_tensor(&header, &data, "model.audio.final_norm.weight", HIDDEN, 0);
+  ij__buf_puts(&header, "}");
+  while (header.len % 8) ij__buf_puts(&header, " ");
+  put_le(&file, (uint32_t)header.len, 4);
+  put_le(&file, 0, 4);
+  ij__buf_append(&file, header.data, header.len);
+  ij__buf_append(&file, data.data, data.len);
+  files[0] = (ij_memory_file){"config.json", config, sizeof config - 1};
+  files[1] = (ij_memory_file){"model.safetensors", file.data, file.len};
+  ij_model_options o = ij_model_options_default();
+  o.n_threads = 1;
+  CHECK_OK(ij_add_memory_folder("builtin:towers", files, 2, err), *err);
+  CHECK_OK(ij_towers_open(&towers, "builtin:towers", &o, err), *err);
+  ij__buf_free(&header);
+  ij__buf_free(&data);
+  return towers;
+}
+
+typedef struct patience {
+  int n_asked, most;
+} patience;
+
+static bool while_patient(void *user) {
+  patience *p = user;
+  return ++p->n_asked <= p->most;
+}
+
+/* A picture, 20 seconds of sound (400 rows: two pieces), the picture again. */
+static void put_parts(ij_buf *parts) {
+  ij_buf wav = {0};
+  wav_bytes(&wav, 320000);
+  ij__buf_puts(parts, DATA(GIF) ",{\"type\":\"input_audio\",\"input_audio\":{\"data\":\"");
+  base64(parts, wav.data, wav.len);
+  ij__buf_puts(parts, "\"}}," IMAGE("data:;base64," GIF));
+  ij__buf_free(&wav);
+}
+
+static void encoding_in_pieces(void) {
+  ij_buf parts = {0};
+  ij_err err = {0};
+  ij_towers *towers = random_towers(&err);
+  ij_attach_options o = ij_attach_options_default();
+  o.media = ij_towers_media_options(towers);
+  ij_attachments *a = open_with(&o);
+  ij_prompt *p, *q;
+  int n = 0;
+  float *whole = ij__alloc_array(400 * HIDDEN, sizeof *whole);
+  patience one = {.most = 2}, none = {0}, enough = {.most = 100};
+  put_parts(&parts);
+  CHECK_OK(attach(a, parts.data, &p, &err), err);
+  const ij_rows *rows = ij_attachments_rows(a, &n);
+  CHECK_INT(n, 3);
+  CHECK(!rows[0].rows && !rows[1].rows && rows[1].n == 400);
+  CHECK_INT(ij_attachments_encode(a, towers, while_patient, &one, &err), IJ_E_CANCELLED); /* the picture, and half of the sound */
+  CHECK_INT(one.n_asked, 3);
+  CHECK(rows[0].rows && rows[0].rows == rows[2].rows && !rows[1].rows);
+  CHECK_OK(ij_attachments_encode(a, towers, while_patient, &enough, &err), err);
+  CHECK_INT(enough.n_asked, 1);
+  CHECK_OK(ij_attachments_encode(a, towers, while_patient, &none, &err), err); /* nothing is left */
+  CHECK_INT(none.n_asked, 0);
+  CHECK_OK(ij_towers_encode(towers, ij_attachments_media(a, 1), 0, 400, whole, &err), err);
+  CHECK(memcmp(whole, rows[1].rows, 400 * HIDDEN * sizeof *whole) == 0);
+  CHECK_OK(ij_towers_encode(towers, ij_attachments_media(a, 0), 0, 1, whole, &err), err);
+  CHECK(memcmp(whole, rows[0].rows, HIDDEN * sizeof *whole) == 0);
+  CHECK_OK(attach(a, "\"later\"," DATA(GIF) "," DATA(OTHER_GIF), &q, &err), err); /* what was encoded stays so */
+  rows = ij_attachments_rows(a, &n);
+  CHECK(n == 2 && rows[0].rows && !rows[1].rows && memcmp(whole, rows[0].rows, HIDDEN * sizeof *whole) == 0);
+  ij_attachments_held(a, rows[1].first);
+  CHECK_OK(ij_attachments_encode(a, towers, NULL, NULL, &err), err);
+  CHECK(rows[1].rows && memcmp(rows[0].rows, rows[1].rows, HIDDEN * sizeof *whole) != 0);
+  ij_prompt_close(&p);
+  ij_prompt_close(&q);
+  ij_attachments_close(&a);
+  ij_towers_close(&towers);
+  ij__free(whole);
+  ij__buf_free(&parts);
+}
+
 static void attach_without_memory(void) {
   int64_t n = 1;
   for (bool failed = true; failed && n < 2000; n++) {
@@ -430,6 +544,7 @@ int main(void) {
   RUN(fetching_where_it_is_allowed);
   RUN(equal_parts_are_opened_once);
   RUN(encoding_without_towers);
+  RUN(encoding_in_pieces);
   RUN(attach_without_memory);
   ij_tokenizer_close(&tok);
   return test_report();
