@@ -84,6 +84,21 @@ def png(width, height, seed, level=6):
             chunk(b"IDAT", zlib.compress(lines, level)) + chunk(b"IEND", b""))
 
 
+def gif(width, height, n_frames, hundredths=50):
+    """An animation whose frames are each of one colour."""
+
+    def frame(colour):
+        data = bytearray()  # codes of 8 bits, so bytes; cleared before they grow
+        for i in range(0, width * height, 100):
+            data += bytes([128]) + bytes([colour]) * min(100, width * height - i)
+        data.append(129)
+        blocks = b"".join(bytes([len(data[i:i + 255])]) + bytes(data[i:i + 255]) for i in range(0, len(data), 255))
+        return (struct.pack("<BBBBHBB", 0x21, 0xF9, 4, 0, hundredths, 0, 0) + struct.pack("<BHHHHB", 0x2C, 0, 0, width, height, 0) + b"\7" + blocks + b"\0")
+
+    palette = b"".join(bytes([(i * 37) % 256, (i * 91) % 256, (i * 53) % 256]) for i in range(128))
+    return b"GIF89a" + struct.pack("<HHBBB", width, height, 0xF6, 0, 0) + palette + b"".join(frame(i % 128) for i in range(n_frames)) + b";"
+
+
 def picture_rows(width, height):
     return -(-height // PATCH) * (width // PATCH + 1)
 

@@ -11,7 +11,7 @@ import threading
 import time
 
 from dialect_kit import SPECIALS, Failed, Server, check, equal, plain_chat, run_tests
-from media_kit import b64, data_url, make_model_with_towers, picture_rows, png, sound_rows, wav
+from media_kit import b64, data_url, gif, make_model_with_towers, picture_rows, png, sound_rows, wav
 
 CHAT, COMPLETIONS, RESPONSES, MESSAGES, COUNT = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages",
                                                  "/v1/messages/count_tokens")
@@ -102,6 +102,26 @@ def counting_does_not_encode(s):
     source = {"type": "base64", "media_type": "image/png", "data": b64(png(60, 60, 77))}
     s.ask(COUNT, {"messages": [user({"type": "image", "source": source})], "model": "m"})
     equal(metric(s, "media_encoded_total"), before, "pictures encoded by counting")
+
+
+def a_video_is_its_frames(s):
+    """A GIF of four seconds: two frames a second, in pairs, each with its time; a picture of the same file is its first frame."""
+    data = gif(30, 20, 8)
+    part = {"type": "video_url", "video_url": {"url": data_url(data, "image/gif")}}
+    if os.environ.get("INKJET_VIDEO") != "1":
+        refused(s, CHAT, {"messages": [user(part)]}, "messages[0].content[0]", status=400)
+        return
+    rows = picture_rows(30, 20)
+    bare, still = tokens(ask(s, user(text("a")))), tokens(ask(s, user(image(data), text("a"))))
+    equal(still, bare + rows + FRAME["image"], "tokens of the first frame")
+    reply = ask(s, user(part, text("a")))
+    check(tokens(reply) > bare + 4 * (rows + FRAME["image"]) + 5 * 3, f"a video of four pairs has {tokens(reply)} tokens")
+    equal(said(ask(s, user(part, text("a")))), said(reply), "the same again")
+    check(said(reply) != said(ask(s, user({"type": "video_url", "video_url": {"url": data_url(gif(30, 20, 6), "image/gif")}}, text("a")))), "another video")
+    for bad in (data[:40], b"no video at all", b""):
+        refused(s, CHAT, {"messages": [user({"type": "video_url", "video_url": {"url": data_url(bad, "video/mp4")}})]}, "messages[0].content[0]")
+    refused(s, CHAT, {"messages": [user(*[{"type": "video_url", "video_url": {"url": data_url(gif(200, 200, 40 + i), "image/gif")}} for i in range(2)])]},
+            "messages[0].content[0]", "tokens")
 
 
 # --- what is found again
@@ -270,7 +290,7 @@ def states_with_pictures_outlive_the_server(program, model):
         check(cached(swapped) < picture_rows(84, 84), f"another picture finds {cached(swapped)} tokens")
 
 
-SHARED = [the_models_say_what_they_read, every_row_is_a_token, the_dialects_agree, counting_does_not_encode, media_are_seen,
+SHARED = [the_models_say_what_they_read, every_row_is_a_token, the_dialects_agree, a_video_is_its_frames, counting_does_not_encode, media_are_seen,
          a_picture_is_found_in_the_next_turn, a_picture_is_encoded_once_at_once, streams_and_several_answers, bad_media_are_refused_by_place,
          places_that_are_not_read, what_is_no_medium_here, what_does_not_fit_is_not_encoded, placeholders_without_media_are_refused,
          a_client_that_leaves_stops_it]
