@@ -20,6 +20,19 @@ ij_media_options media_options(const cli_args *args, const ij_towers *towers) {
   return o;
 }
 
+ij_video_options video_options(const cli_args *args) {
+  ij_video_options o = ij_video_options_default();
+  if (args->v[OPT_VIDEO_FPS].set) o.fps = args->v[OPT_VIDEO_FPS].real;
+  if (args->v[OPT_VIDEO_FRAMES].set) o.max_frames = (int)args->v[OPT_VIDEO_FRAMES].i;
+  if (args->v[OPT_VIDEO_STILLS].set) o.pairs = false;
+  if (args->v[OPT_VIDEO_SOUND].set) o.sound = true;
+  return o;
+}
+
+bool names_video_options(const cli_args *args) {
+  return args->v[OPT_VIDEO_FPS].set || args->v[OPT_VIDEO_FRAMES].set || args->v[OPT_VIDEO_STILLS].set || args->v[OPT_VIDEO_SOUND].set;
+}
+
 /* ------------------------------------------------------------------------------------------------------------------ parts */
 
 static void put_percent(ij_buf *out, const char *path) {
@@ -58,6 +71,7 @@ int media_open(const cli_args *args, ij_model *model, int64_t max_rows, ij_attac
   ij_err err = {0};
   ij_attach_options o = ij_attach_options_default();
   o.media = media_options(args, ij_model_towers(model));
+  o.video = video_options(args);
   o.files = true;
   o.max_media = 4096;
   o.max_rows = max_rows;

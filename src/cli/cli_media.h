@@ -11,6 +11,11 @@
 /* How the towers of the model want their media; NULL: as the published models do. */
 ij_media_options media_options(const cli_args *args, const ij_towers *towers);
 
+/* What --video-fps and the others say; `media` is for the caller to set. */
+ij_video_options video_options(const cli_args *args);
+/* Whether one of them was given. */
+bool names_video_options(const cli_args *args);
+
 /* Appends the content part of a file, with its absolute path as a file: URL. kind: OPT_IMAGE, OPT_AUDIO or OPT_VIDEO. An exit code. */
 int media_part(cli_option_id kind, const char *path, ij_buf *out);
 /* The parts of all --image, --audio and --video, in their order, with commas between them. */

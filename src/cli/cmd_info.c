@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/cli_media.h"
 #include "cli/info_media.h"
 #include "core/os.h"
 #include "core/status.h"
@@ -311,8 +312,8 @@ static void print_json(const info *f) {
 int cmd_info(const cli_args *args) {
   info f = {.args = args};
   if (args->v[OPT_MEDIA_FILE].set) return info_media(args);
-  if (args->v[OPT_MAX_LONG_EDGE].set || args->v[OPT_MMPROJ].set) {
-    return say_misuse(args, "--max-long-edge and --mmproj are about media: pass --media FILE, too");
+  if (args->v[OPT_MAX_LONG_EDGE].set || args->v[OPT_MMPROJ].set || names_video_options(args)) {
+    return say_misuse(args, "--max-long-edge, --mmproj and the options for videos are about media: pass --media FILE, too");
   }
   if (args->n_positional && args->v[OPT_MODEL].set) return say_misuse(args, "the checkpoint is named twice, by PATH and by -m");
   int rc = CLI_EXIT_OK;

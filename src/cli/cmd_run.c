@@ -43,6 +43,7 @@ static int check_options(const cli_args *a) {
   if (a->n_media > 0 && a->v[OPT_IDS].set) {
     return say_misuse(a, "media take the place of " RUN_MARKER " in a text, and --ids gives none: pass TEXT, -p or -f");
   }
+  if (!a->v[OPT_VIDEO].set && names_video_options(a)) return say_misuse(a, "the options for videos need one: pass --video FILE");
   if (a->v[OPT_LOGPROBS].set && !a->v[OPT_JSON].set) return say_misuse(a, "--logprobs needs --json, which has a place for them");
   if (a->v[OPT_IDS_OUT].set && a->v[OPT_JSON].set) return say_misuse(a, "--json always holds the ids: leave out --ids-out");
   return check_sampling(a);

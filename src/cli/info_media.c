@@ -162,7 +162,8 @@ static bool looks_like_video(const char *path) {
  * depends on the vocabulary, and there may be none. */
 static int64_t frame_of(int n_blocks, bool sound) { return 3 + (int64_t)n_blocks * (3 + FRAME_PICTURE) + (sound ? FRAME_SOUND : 0); }
 
-static void video_json(const about *a, const ij_video_info *v, const ij_media_info *m, int n_blocks) {
+static void video_json(const about *a, const ij_video_info *v, const ij_media_info *m, const ij_video *video) {
+  int n_blocks = ij_video_n_blocks(video);
   json_head(a, "video", v->format);
   json_member_int("width", v->width);
   json_member_int("height", v->height);
@@ -173,24 +174,28 @@ static void video_json(const about *a, const ij_video_info *v, const ij_media_in
   json_member_int("blocks", n_blocks);
   json_key("has_sound");
   json_bool(v->has_sound);
+  json_key("uses_sound");
+  json_bool(ij_video_sound(video) != NULL);
   json_member_int("used_width", m->used_width);
   json_member_int("used_height", m->used_height);
   json_member_int("patch", m->patch);
   json_member_int("grid_rows", m->grid_rows);
   json_member_int("grid_cols", m->grid_cols);
-  json_tokens(v->n_rows, frame_of(n_blocks, false));
+  json_tokens(v->n_rows, frame_of(n_blocks, ij_video_sound(video) != NULL));
 }
 
-static void video_text(const about *a, const ij_video_info *v, const ij_media_info *m, int n_blocks) {
+static void video_text(const about *a, const ij_video_info *v, const ij_media_info *m, const ij_video *video) {
+  int n_blocks = ij_video_n_blocks(video);
+  bool heard = ij_video_sound(video) != NULL;
   print_head(a, "video", v->format);
   out_printf("size         %d x %d pixels\n", v->width, v->height);
-  out_printf("length       %.3f s, %.3f frames per second, %s\n", v->seconds, v->fps, v->has_sound ? "with sound (not used)" : "no sound");
+  out_printf("length       %.3f s, %.3f frames per second, %s\n", v->seconds, v->fps, heard ? "with sound" : v->has_sound ? "with sound (not used)" : "no sound");
   out_printf("used         %d frames in %d blocks of %s\n", v->n_frames, n_blocks, m->pair ? "two" : "one");
   if (m->used_width != v->width || m->used_height != v->height) out_printf("used as      %d x %d pixels\n", m->used_width, m->used_height);
   out_printf("grid         %d rows, %d columns of patches of %d x %d pixels, for each block\n", m->grid_rows, m->grid_cols,
              m->patch, m->patch);
   out_printf("tokens       %lld, and %lld control tokens around them in a message, besides the times as text\n", (long long)v->n_rows,
-             (long long)frame_of(n_blocks, false));
+             (long long)frame_of(n_blocks, heard));
 }
 
 static int tell_video(const about *a) {
@@ -198,12 +203,12 @@ static int tell_video(const about *a) {
   ij_video *video = NULL;
   ij_video_info info;
   ij_media_info block;
-  ij_video_options o = ij_video_options_default();
+  ij_video_options o = video_options(a->args);
   o.media = &a->options;
   if (ij_video_open(&video, a->path, NULL, 0, a->path, &o, &err) != IJ_OK) return say_bad_input(&err);
   ij_video_get_info(video, &info);
   ij_media_get_info(ij_video_block(video, 0, NULL), &block);
-  (a->args->v[OPT_JSON].set ? video_json : video_text)(a, &info, &block, ij_video_n_blocks(video));
+  (a->args->v[OPT_JSON].set ? video_json : video_text)(a, &info, &block, video);
   ij_video_close(&video);
   return CLI_EXIT_OK;
 }
@@ -215,7 +220,9 @@ int info_media(const cli_args *args) {
   }
   if (args->n_positional && args->v[OPT_MODEL].set) return say_misuse(args, "the checkpoint is named twice, by PATH and by -m");
   int rc = open_towers(&a);
-  if (rc == CLI_EXIT_OK) rc = looks_like_video(a.path) ? tell_video(&a) : tell_medium(&a);
+  bool video = rc == CLI_EXIT_OK && looks_like_video(a.path);
+  if (rc == CLI_EXIT_OK && !video && names_video_options(args)) rc = say_misuse(args, "the options for videos need one, and %s is none", a.path);
+  if (rc == CLI_EXIT_OK) rc = video ? tell_video(&a) : tell_medium(&a);
   ij_towers_close(&a.towers);
   return rc;
 }

@@ -78,7 +78,7 @@ int say_failed(const ij_err *err) {
 }
 
 int say_bad_input(const ij_err *err) {
-  if (err->code == IJ_E_IO || err->code == IJ_E_FORMAT || err->code == IJ_E_UNSUPPORTED) {
+  if (err->code == IJ_E_IO || err->code == IJ_E_FORMAT || err->code == IJ_E_UNSUPPORTED || err->code == IJ_E_RANGE) {
     say_error(err);
     return CLI_EXIT_BAD_INPUT;
   }

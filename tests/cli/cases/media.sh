@@ -15,6 +15,8 @@ show inkjet info --media cut.wav
 show inkjet info --media missing.png
 show inkjet info --media dot.gif --tensors
 show inkjet info --max-long-edge 40 model
+show inkjet info --video-sound model
+show inkjet info --media dot.gif --video-fps 1
 show inkjet info --media dot.gif model
 show inkjet embed
 show inkjet embed --image dot.gif
@@ -28,6 +30,7 @@ show inkjet run -m model --image dot.gif 'x <__media__>'
 show inkjet run -m model --tokenizer ranks.tiktoken --image dot.gif x
 show inkjet run -m model --tokenizer ranks.tiktoken 'x <__media__>'
 show inkjet run -m model --tokenizer ranks.tiktoken --audio note.wav 'x <__media__> <__media__>'
+show inkjet run -m model --video-stills x
 show inkjet run --image '' x
 show inkjet run --max-long-edge 0 x
 ls
