@@ -170,7 +170,8 @@ static bool has(const uint8_t *b, size_t n, size_t at, const char *magic) {
 /* Bytes of the ID3v2 tag that the file begins with; 0: none. */
 static size_t tag_size(const uint8_t *b, size_t n) {
   if (n < 10 || memcmp(b, "ID3", 3) != 0 || ((b[6] | b[7] | b[8] | b[9]) & 0x80)) return 0;
-  return 10 + ((size_t)b[6] << 21 | (size_t)b[7] << 14 | (size_t)b[8] << 7 | (size_t)b[9]);
+  const size_t footer = b[5] & 0x10 ? 10 : 0;
+  return 10 + ((size_t)b[6] << 21 | (size_t)b[7] << 14 | (size_t)b[8] << 7 | (size_t)b[9]) + footer;
 }
 
 /* The head of a frame of MPEG audio, layer 1 to 3: no field has a value that is not used. */

@@ -331,6 +331,28 @@ static void every_cut_is_told(void) {
   }
 }
 
+/* What libraries decode: whole files are read, or this build names the library that it lacks. Cut ones are told in every build. */
+static void coded_files_are_read_or_named(void) {
+  static const char *const files[] = {"mp3-mpeg_layer_iii", "mp3-id3", "ogg-vorbis", "ogg-opus", "flac-pcm_16"};
+  for (size_t i = 0; i < IJ_COUNT_OF(files); i++) {
+    char path[128];
+    size_t n;
+    ij__sound sound;
+    ij_err err = {0};
+    snprintf(path, sizeof path, "../../fuzz/corpus/sound/%s", files[i]);
+    uint8_t *bytes = read_file(path, &n);
+    const ij_status s = open_exact(bytes, n, 100, &sound, &err);
+    if (s == IJ_OK) CHECK_INT(sound.n_samples, strcmp(files[i], "ogg-vorbis") == 0 ? 2400 : 1200);
+    else CHECK_INT(s, IJ_E_UNSUPPORTED);
+    if (s != IJ_OK) CHECK_HAS(err.message, "made without lib");
+    const bool without = s != IJ_OK, flac = strncmp(files[i], "flac", 4) == 0;
+    ij__free(sound.bins);
+    CHECK_INT(open_exact(bytes, n / 2, 100, &sound, &err), without && flac ? IJ_E_UNSUPPORTED : IJ_E_FORMAT);
+    if (!flac) CHECK_HAS(err.message, "cut off");
+    free(bytes);
+  }
+}
+
 static void the_limit_is_one_of_rows(void) {
   uint8_t b[N_WAV];
   ij__sound sound;
@@ -436,6 +458,7 @@ int main(void) {
   RUN(lying_headers_are_told);
   RUN(a_pipe_may_leave_both_sizes_empty);
   RUN(every_cut_is_told);
+  RUN(coded_files_are_read_or_named);
   RUN(the_limit_is_one_of_rows);
   RUN(samples_must_be_numbers);
   RUN(arguments_are_checked);
