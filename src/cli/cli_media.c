@@ -159,7 +159,8 @@ static void describe(const cost *c, char *out, size_t size) {
   }
   bool same = m->used_width == m->width && m->used_height == m->height;
   if (!same) snprintf(scaled, sizeof scaled, ", used as %d x %d", m->used_width, m->used_height);
-  if (c->segment.video) snprintf(film, sizeof film, "video, %d %s of ", c->n_blocks, m->pair ? "pairs of frames" : "frames");
+  if (c->segment.video) snprintf(film, sizeof film, "video, %d %s%s of ", c->n_blocks, m->pair ? "frame pair" : "frame",
+                                 c->n_blocks == 1 ? "" : "s");
   if (c->sound > 0) snprintf(heard, sizeof heard, ", %.2f s of sound", c->sound);
   snprintf(out, size, "%s%d x %d%s%s: ", film, m->width, m->height, scaled, heard);
 }

@@ -189,7 +189,8 @@ static void video_text(const about *a, const ij_video_info *v, const ij_media_in
   bool heard = ij_video_sound(video) != NULL;
   print_head(a, "video", v->format);
   out_printf("size         %d x %d pixels\n", v->width, v->height);
-  out_printf("length       %.3f s, %.3f frames per second, %s\n", v->seconds, v->fps, heard ? "with sound" : v->has_sound ? "with sound (not used)" : "no sound");
+  out_printf("length       %.3f s, %.3f frames per second, %s\n", v->seconds, v->fps,
+             heard ? "with sound" : v->has_sound ? "with sound (not used)" : "no sound");
   out_printf("used         %d frames in %d blocks of %s\n", v->n_frames, n_blocks, m->pair ? "two" : "one");
   if (m->used_width != v->width || m->used_height != v->height) out_printf("used as      %d x %d pixels\n", m->used_width, m->used_height);
   out_printf("grid         %d rows, %d columns of patches of %d x %d pixels, for each block\n", m->grid_rows, m->grid_cols,
@@ -221,7 +222,9 @@ int info_media(const cli_args *args) {
   if (args->n_positional && args->v[OPT_MODEL].set) return say_misuse(args, "the checkpoint is named twice, by PATH and by -m");
   int rc = open_towers(&a);
   bool video = rc == CLI_EXIT_OK && looks_like_video(a.path);
-  if (rc == CLI_EXIT_OK && !video && names_video_options(args)) rc = say_misuse(args, "the options for videos need one, and %s is none", a.path);
+  if (rc == CLI_EXIT_OK && !video && names_video_options(args)) {
+    rc = say_misuse(args, "the options for videos need one, and %s is none", a.path);
+  }
   if (rc == CLI_EXIT_OK) rc = video ? tell_video(&a) : tell_medium(&a);
   ij_towers_close(&a.towers);
   return rc;

@@ -468,6 +468,35 @@ def media_on_the_command_line():
         check(what in said, True, f"{options}: {said}")
 
 
+def videos_become_pictures():
+    """Where there is a decoder beside the program, and ffmpeg to make a film of two seconds."""
+    if not os.path.exists(os.path.join(os.path.dirname(program[-1]), "inkjet-video")) or not shutil.which("ffmpeg"):
+        return
+    towers, clip = media_folder(), path("clip.mkv")
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc=duration=2:size=40x24:rate=10", "-f", "lavfi", "-i",
+                    "sine=duration=2", "-c:v", "ffv1", "-c:a", "pcm_s16le", clip], check=True, stdin=subprocess.DEVNULL)
+    for options, cost in (([], "2 frame pairs of 40 x 24: 36"), (["--video-stills"], "4 frames of 40 x 24: 72"),
+                          (["--video-fps", "1"], "1 frame pair of 40 x 24: 18"), (["--video-frames", "3"], "2 frame pairs of 40 x 24: 36"),
+                          (["--video-sound"], "2 frame pairs of 40 x 24, 2.00 s of sound: 76")):
+        _, said = once(*towers, "--video", clip, *options, "-n", "2", text="Hm?")
+        check(said.split(" tokens")[0], "clip.mkv: video, " + cost, f"cost with {options}")
+        done = subprocess.run([*program, "run", "-m", model, "--threads", "1", *towers, "--video", clip, *options, "--special", "--json", "-n", "1",
+                               "<|message_model|><__media__>"], check=True, capture_output=True)
+        ids = json.loads(done.stdout)["prompt_ids"]
+        image, sound, begin = (special(name) for name in ("<|unused_200054|>", "<|unused_200053|>", "<|message_user|>"))
+        check(ids.count(image) + ids.count(sound), int(cost.split()[-1]), f"placeholders with {options}")
+        blocks = int(cost.split()[0])
+        check(ids.count(begin), 1 + 2 * blocks + ids.count(special("<|audio_end|>")), f"blocks with {options}")
+        check((ids[0], ids[1], ids[-1]), (special("<|message_model|>"), begin, special("<|end_message|>")), f"beginning and end with {options}")
+    t = talk(*towers, *DRAW, "-n", "8")
+    command(t, "/video clip.mkv", "clip.mkv: video, 2 frame pairs of 40 x 24: 36 tokens; it goes with the next message")
+    n, _, _ = say(t, "Hm?")
+    _, cached, _ = say(t, "And?")
+    if cached < n - 1:
+        raise AssertionError(f"a video was read again: {cached} of {n} tokens were cached")
+    check(t.leave(), 0, "exit code")
+
+
 def towers_alone():
     towers = media_folder()
 
@@ -522,7 +551,8 @@ tests = [conversation_equals_single_runs, undo_and_regen_equal_fresh_runs, long_
          commands_do_what_they_say, a_full_context_ends_an_answer_but_not_the_conversation, several_lines_are_one_message,
          reasoning_is_dimmed_and_folds, nothing_of_the_model_moves_the_cursor,
          a_request_to_end_restores_the_terminal, one_answer_in_a_pipe, answers_keep_to_a_schema, calls_are_printed,
-         template_of_the_checkpoint_is_compared, media_stand_in_a_conversation, media_on_the_command_line, towers_alone]
+         template_of_the_checkpoint_is_compared, media_stand_in_a_conversation, media_on_the_command_line, videos_become_pictures,
+         towers_alone]
 if len(sys.argv) > 3:
     tests = [t for t in tests if t.__name__ in sys.argv[3:]]
 failed = 0
