@@ -10,6 +10,10 @@
 #include "server/remote.h"
 #include "test.h"
 
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0 /* not everywhere; what it keeps away does not happen when all goes well */
+#endif
+
 /* ------------------------------------------------------------------------------------------------------------ addresses */
 
 static bool is_public(const char *text) {
