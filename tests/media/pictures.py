@@ -145,6 +145,8 @@ def png_cases():
             chunk(b"iCCP", b"bomb\0\0" + zlib.compress(bytes(20_000_000))), chunk(b"zTXt", b"bomb\0\0" + zlib.compress(bytes(20_000_000)))]
     samples = picture(40, 30)
     yield "png-chunks.png", png_file(samples, 8, 2, 0, text), samples
+    large = [chunk(b"mkBT", bytes(9_000_000)), chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + b" " * 9_000_000)]
+    yield "png-large-chunks.png", png_file(samples, 8, 2, 1, large[:1], large[1:]), samples
     actl = [chunk(b"acTL", struct.pack(">II", 2, 0)), chunk(b"fcTL", struct.pack(">IIIIIHHBB", 0, 20, 10, 0, 0, 1, 2, 0, 0))]
     more = [chunk(b"fcTL", struct.pack(">IIIIIHHBB", 1, 5, 5, 1, 1, 1, 2, 0, 0)),
             chunk(b"fdAT", struct.pack(">I", 2) + zlib.compress(png_rows(picture(5, 5), 8)))]

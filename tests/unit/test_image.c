@@ -464,8 +464,44 @@ static void options_and_ranges_are_checked(void) {
   CHECK(m == NULL);
 }
 
-/* Every allocation in turn fails: an error, and nothing stays behind. */
+/* A file of the fuzz targets opened with every allocation failing in turn: an error, and nothing stays behind. */
+static void check_without_memory(const char *path, const char *without) {
+  int64_t before = ij__alloc_blocks();
+  size_t n_bytes;
+  ij_media_options o = ij_media_options_default();
+  ij_media *m = NULL;
+  ij_err err = {0};
+  char *bytes = read_text(path, &n_bytes);
+  o.max_long_edge = 7;
+  o.rescale_frac = 1.5;
+  ij_status s = ij_media_open(&m, IJ_MEDIA_IMAGE, bytes, n_bytes, path, &o, &err);
+  ij_media_close(&m);
+  if (s == IJ_E_UNSUPPORTED) CHECK_HAS(err.message, without); /* a build without this reader */
+  else CHECK_OK(s, err);
+  int n = 1;
+  for (bool done = s != IJ_OK; !done && n < 1000; n++) {
+    ij__alloc_fail_after(n);
+    s = ij_media_open(&m, IJ_MEDIA_IMAGE, bytes, n_bytes, path, &o, &err);
+    ij__alloc_fail_after(0);
+    done = s == IJ_OK;
+    if (!done) CHECK_INT(s, IJ_E_NOMEM);
+    ij_media_close(&m);
+    CHECK_INT(ij__alloc_blocks(), before);
+  }
+  CHECK(n < 1000 && (n > 8 || s == IJ_E_UNSUPPORTED));
+  free(bytes);
+}
+
 static void no_memory_is_an_error(void) {
+  check_without_memory("tests/fuzz/corpus/png/png-6-16-1-0.png", "made without libpng");
+  check_without_memory("tests/fuzz/corpus/png/png-3-4-0-trns.png", "made without libpng");
+  check_without_memory("tests/fuzz/corpus/jpeg/jpeg-ycck-1.jpg", "made without libjpeg-turbo");
+  check_without_memory("tests/fuzz/corpus/jpeg/jpeg-exif-6.jpg", "made without libjpeg-turbo");
+  check_without_memory("tests/fuzz/corpus/webp/webp-exif-7.webp", "made without libwebp");
+  check_without_memory("tests/fuzz/corpus/gif/gif-part-3.gif", "");
+}
+
+static void no_memory_for_a_pair_is_an_error(void) {
   int64_t before = ij__alloc_blocks();
   ij_media_options o = ij_media_options_default();
   uint8_t pixels[10 * 10 * 3] = {0};
@@ -534,6 +570,7 @@ int main(void) {
   RUN(limits_hold_before_memory_is_taken);
   RUN(options_and_ranges_are_checked);
   RUN(no_memory_is_an_error);
+  RUN(no_memory_for_a_pair_is_an_error);
   RUN(orientations_turn_as_exif_says);
   RUN(exif_is_read_in_both_byte_orders);
   CHECK_INT(ij__alloc_blocks(), 0);
