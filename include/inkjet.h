@@ -113,7 +113,7 @@ typedef struct ij_tensor_info {
   int n_dims;
   int64_t dims[8];
   size_t n_bytes;
-  bool used;                              /* by the decoder */
+  bool used;                              /* by the decoder, or by the towers of this checkpoint */
 } ij_tensor_info;
 IJ_API ij_status ij_model_get_tensor(const ij_model *model, int index, ij_tensor_info *out);
 

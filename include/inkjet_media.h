@@ -102,6 +102,7 @@ typedef struct ij_towers_info {
   bool vision, audio;
   int hidden, patch;           /* patch: 0 without vision */
   int64_t n_params;
+  double patch_fma;            /* multiply-adds for one patch of a still picture; 0 without vision */
   size_t weight_bytes;
   const char *source;          /* the path that they came from */
 } ij_towers_info;

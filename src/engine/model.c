@@ -182,6 +182,7 @@ ij_status ij_model_get_tensor(const ij_model *model, int index, ij_tensor_info *
   const ij_tensor_view *t = ij__ckpt_tensor(model->ckpt, index);
   *out = (ij_tensor_info){.name = t->name, .dtype = ij__dtype_name(t->dtype), .file = t->file, .n_dims = t->n_dims, .n_bytes = t->n_bytes,
                           .used = ij__name_is_decoder(&model->weights.names, t->name)};
+  if (model->towers && model->towers->ckpt == model->ckpt && ij__towers_own(model->ckpt, t->name)) out->used = true;
   static_assert(sizeof out->dims == sizeof t->dims, "both hold as many dimensions as a tensor may have");
   memcpy(out->dims, t->dims, sizeof out->dims);
   return IJ_OK;

@@ -109,5 +109,6 @@ void ij_towers_close(ij_towers **towers) {
 void ij_towers_get_info(const ij_towers *towers, ij_towers_info *out) {
   const ij_towers_weights *w = &towers->w;
   *out = (ij_towers_info){.vision = w->vision, .audio = w->audio, .hidden = w->hidden, .patch = w->vision ? w->plan.patch : 0,
-                          .n_params = w->n_params, .weight_bytes = w->weight_bytes, .source = towers->path};
+                          .n_params = w->n_params, .patch_fma = w->vision ? ij__towers_vision_fma(&w->plan, true) : 0, .weight_bytes = w->weight_bytes,
+                          .source = towers->path};
 }

@@ -59,6 +59,9 @@ typedef struct ij_towers_weights {
 ij_status ij__towers_bind(ij_towers_weights *out, const ij_ckpt *ckpt, ij_err *err);
 void ij__towers_free(ij_towers_weights *w);
 
+/* Whether a tensor of the checkpoint is one of the towers by its name. */
+bool ij__towers_own(const ij_ckpt *ckpt, const char *name);
+
 /* processor_config.json of a folder, when there is one: into has_processor and what follows it. */
 ij_status ij__towers_read_processor(ij_towers_weights *w, const char *folder, ij_err *err);
 
@@ -74,6 +77,7 @@ typedef struct ij_towers_run {
   int64_t max_rows;  /* of one call below */
   bool still;        /* the slices of every patch are equal: half the work, and other last bits than for two slices */
   float *folded, *wide; /* [max_rows * vectors] inputs and outputs of layer 2, outputs in `wide` */
+  float *first;      /* layer 0's weights, widened, rows filled up */
   float *worker;
   int64_t worker_floats;
 } ij_towers_run;

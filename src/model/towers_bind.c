@@ -102,11 +102,13 @@ static bool begins(const char *name, const char *const *own, size_t n) {
 }
 
 /* Whose tensor it is by its name: 0 none, 1 vision, 2 audio. */
-static int owner_of(const binder *b, const char *name) {
-  if (ij__ckpt_gguf(b->ckpt)) return ij__str_starts_with(name, "v.") ? 1 : ij__str_starts_with(name, "a.") ? 2 : 0;
+static int owner_of(const ij_ckpt *ckpt, const char *name) {
+  if (ij__ckpt_gguf(ckpt)) return ij__str_starts_with(name, "v.") ? 1 : ij__str_starts_with(name, "a.") ? 2 : 0;
   if (ij__str_starts_with(name, "model.")) name += strlen("model.");
   return begins(name, vision_own, IJ_COUNT_OF(vision_own)) ? 1 : begins(name, audio_own, IJ_COUNT_OF(audio_own)) ? 2 : 0;
 }
+
+bool ij__towers_own(const ij_ckpt *ckpt, const char *name) { return owner_of(ckpt, name) != 0; }
 
 static bool is_used(const binder *b, const ij_tensor_view *t) {
   for (int i = 0; i < N_SLOTS; i++) {
@@ -121,7 +123,7 @@ static bool is_used(const binder *b, const ij_tensor_view *t) {
 /* Any tensor that is named like part of a tower makes the tower one that must be whole. */
 static void find_towers(binder *b) {
   for (int i = 0; i < ij__ckpt_n_tensors(b->ckpt); i++) {
-    int owner = owner_of(b, ij__ckpt_tensor(b->ckpt, i)->name);
+    int owner = owner_of(b->ckpt, ij__ckpt_tensor(b->ckpt, i)->name);
     b->w->vision = b->w->vision || owner == 1;
     b->w->audio = b->w->audio || owner == 2;
   }
@@ -130,7 +132,7 @@ static void find_towers(binder *b) {
 static void check_names(binder *b) {
   for (int i = 0; i < ij__ckpt_n_tensors(b->ckpt); i++) {
     const ij_tensor_view *t = ij__ckpt_tensor(b->ckpt, i);
-    if (owner_of(b, t->name) && !is_used(b, t)) MALFORMED(b, "%.200s is not a tensor of these towers", t->name);
+    if (owner_of(b->ckpt, t->name) && !is_used(b, t)) MALFORMED(b, "%.200s is not a tensor of these towers", t->name);
   }
 }
 

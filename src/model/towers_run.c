@@ -18,7 +18,7 @@ enum {
   MAX_BUFFER = 64 << 20,     /* bytes of `folded` and `wide` that rows may take */
   FRONT_PATCHES = 8,         /* that the first two layers take at a time, when they are of the usual size */
   FRONT_FLOATS = 128 * 1024, /* about what their vectors may take in a worker */
-  SUM_FLOATS = 256 * 1024,   /* of summed weights in a worker */
+  SUM_FLOATS = 576 * 1024,   /* of summed weights in a worker: two panels of a product */
   AUDIO_FLOATS = 240 * 1024, /* of the table in a worker */
   LAST = IJ_TOWER_LAYERS - 1
 };
@@ -34,10 +34,13 @@ static int64_t vectors(const ij_towers_run *run, int i) {
 
 static int64_t patch_floats(const ij_tower_plan *p) { return (int64_t)IJ_TOWER_TIMES * IJ_TOWER_CHANNELS * p->patch * p->patch; }
 
+/* Layer 0's rows, filled up with zeros: dot16 says that this changes no bit, and products with a whole number of steps are twice as fast. */
+static int64_t padded_in(const ij_tower_plan *p) { return (int64_t)ij__align_up((size_t)p->layer[0].in, 16); }
+
 /* Floats that the first two layers need for one patch: pixels as they come, folded, after layer 0, after layer 1. */
 static int64_t front_floats(const ij_towers_run *run) {
   const ij_tower_plan *p = &run->w->plan;
-  return patch_floats(p) + vectors(run, 0) * (p->layer[0].in + p->layer[0].out);
+  return patch_floats(p) + vectors(run, 0) * (padded_in(p) + p->layer[0].out);
 }
 
 static int64_t front_patches(const ij_towers_run *run) {
@@ -52,16 +55,35 @@ static int64_t sum_rows(const ij_towers_run *run) {
   return rows > 16 ? rows / 16 * 16 : rows;
 }
 
-static ij_status take_buffers(ij_towers_run *run, int64_t n_folded, int64_t n_wide, int64_t n_worker, ij_err *err) {
-  size_t threads = (size_t)ij__pool_threads(run->pool);
-  run->worker_floats = (int64_t)ij__align_up((size_t)(IJ_MATMUL_SCRATCH + n_worker), 64);
-  n_folded = (int64_t)ij__align_up((size_t)n_folded, 64);
-  size_t n = (size_t)(n_folded + (int64_t)ij__align_up((size_t)n_wide, 64)) + threads * (size_t)run->worker_floats;
+static ij_status take_buffers(ij_towers_run *run, int64_t n_folded, int64_t n_wide, int64_t n_first, int64_t n_worker, ij_err *err) {
+  size_t folded = ij__align_up((size_t)n_folded, 64), wide = ij__align_up((size_t)n_wide, 64), first = ij__align_up((size_t)n_first, 64);
+  size_t worker = ij__align_up((size_t)(IJ_MATMUL_SCRATCH + n_worker), 64);
+  size_t n = folded + wide + first + (size_t)ij__pool_threads(run->pool) * worker;
   run->folded = ij__alloc_array(n, sizeof(float));
   if (!run->folded) return ij__fail_nomem(err, "the buffers of the towers", n * sizeof(float));
-  run->wide = run->folded + n_folded;
-  run->worker = run->wide + ij__align_up((size_t)n_wide, 64);
+  run->wide = run->folded + folded;
+  run->first = run->wide + wide;
+  run->worker = run->first + first;
+  run->worker_floats = (int64_t)worker;
   return IJ_OK;
+}
+
+/* Products need of a net only these. */
+static ij_net net_of(const ij_towers_run *run) {
+  ij_net net = {.kernels = run->kernels, .pool = run->pool};
+  net.s.worker = run->worker;
+  net.s.worker_floats = run->worker_floats;
+  return net;
+}
+
+static void widen_first(const ij_towers_run *run) {
+  const ij_tower_layer *l = &run->w->plan.layer[0];
+  int64_t cols = padded_in(&run->w->plan);
+  ij_net net = net_of(run);
+  ij_weight stored = run->w->linear[0];
+  stored.has_factor = false; /* it multiplies the products, as everywhere */
+  memset(run->first, 0, (size_t)(cols * l->out) * sizeof *run->first);
+  for (int64_t r = 0; r < l->out; r++) ij__weight_row(&net, run->first + r * cols, &stored, r);
 }
 
 ij_status ij__towers_open_vision(ij_towers_run *run, const ij_towers_weights *w, const ij_kernels *kernels, ij_pool *pool, int64_t n,
@@ -72,20 +94,15 @@ ij_status ij__towers_open_vision(ij_towers_run *run, const ij_towers_weights *w,
   run->max_rows = IJ_MIN(at_least_1(MAX_BUFFER / (int64_t)sizeof(float) / (folded + wide)), IJ_MIN(n, (int64_t)MAX_ROWS));
   int64_t front = front_patches(run) * front_floats(run), half = w->plan.layer[LAST].in / IJ_TOWER_TIMES;
   int64_t sum = still ? (sum_rows(run) + IJ_TOWER_TIMES) * half : 0;
-  return take_buffers(run, run->max_rows * folded, run->max_rows * wide, IJ_MAX(front, sum), err);
+  int64_t first = padded_in(&w->plan) * w->plan.layer[0].out;
+  ij_status s = take_buffers(run, run->max_rows * folded, run->max_rows * wide, first, IJ_MAX(front, sum), err);
+  if (s == IJ_OK) widen_first(run);
+  return s;
 }
 
 void ij__towers_close_run(ij_towers_run *run) {
   ij__free(run->folded); /* the first part of one block */
   *run = (ij_towers_run){0};
-}
-
-/* Products need of a net only these. */
-static ij_net net_of(const ij_towers_run *run) {
-  ij_net net = {.kernels = run->kernels, .pool = run->pool};
-  net.s.worker = run->worker;
-  net.s.worker_floats = run->worker_floats;
-  return net;
 }
 
 /* -------------------------------------------------------------------------------------------------- the first two layers */
@@ -119,12 +136,15 @@ static void fold_pixels(const ij_towers_run *run, const float *patch, float *out
   const ij_tower_plan *p = &run->w->plan;
   int64_t slices = run->still ? 1 : IJ_TOWER_TIMES, per_slice = vectors(run, 0) / slices;
   int64_t line = (int64_t)p->patch * IJ_TOWER_CHANNELS, part = (int64_t)p->layer[0].space * IJ_TOWER_CHANNELS;
+  int64_t pad = padded_in(p) - p->layer[0].in;
   for (int64_t t = 0; t < slices; t++, patch += p->patch * line) {
     for (int64_t v = 0; v < per_slice; v++) {
       int y, x;
       place_of(p, v, &y, &x);
       for (int i = 0; i < p->layer[0].space; i++, out += part)
         memcpy(out, patch + (y + i) * line + (int64_t)x * IJ_TOWER_CHANNELS, (size_t)part * sizeof *out);
+      memset(out, 0, (size_t)pad * sizeof *out);
+      out += pad;
     }
   }
 }
@@ -137,10 +157,10 @@ static void norm_gelu(const ij_towers_run *run, int layer, float *y, int64_t n) 
   }
 }
 
-static void multiply(const vision_ctx *c, int layer, const float *x, float *y, int64_t n, int worker) {
-  const ij_tower_layer *l = &c->run->w->plan.layer[layer];
-  ij_product p = {.x = x, .y = y, .ldx = l->in, .ldy = l->out, .n = n};
-  ij__product_rows(&c->net, &c->run->w->linear[layer], &p, 0, l->out, worker);
+/* y = gelu(rmsnorm(x * w^T)) for n rows. */
+static void whole_layer(const vision_ctx *c, int layer, const ij_weight *w, const float *x, float *y, int64_t n, int worker) {
+  ij_product p = {.x = x, .y = y, .ldx = w->cols, .ldy = w->rows, .n = n};
+  ij__product_rows(&c->net, w, &p, 0, w->rows, worker);
   norm_gelu(c->run, layer, y, n);
 }
 
@@ -149,16 +169,20 @@ static void front_tasks(void *ctx, int worker, int64_t i0, int64_t i1) {
   const ij_towers_run *run = c->run;
   const ij_tower_plan *p = &run->w->plan;
   float *pixels = ij__worker_scratch(&c->net, worker) + IJ_MATMUL_SCRATCH;
-  float *folded = pixels + patch_floats(p), *y = folded + c->per_task * vectors(run, 0) * p->layer[0].in;
-  int64_t per_patch = vectors(run, 0) * p->layer[0].in;
+  const int64_t cols = padded_in(p), per_patch = vectors(run, 0) * cols;
+  float *folded = pixels + patch_floats(p), *y = folded + c->per_task * per_patch;
+  ij_weight first = {.data = run->first, .dtype = IJ_DTYPE_F32, .rows = p->layer[0].out, .cols = cols,
+                     .row_stride = cols * (int64_t)sizeof(float), .has_factor = run->w->linear[0].has_factor,
+                     .factor = run->w->linear[0].factor};
   for (int64_t i = i0; i < i1; i++) {
-    int64_t first = i * c->per_task, n = IJ_MIN(c->per_task, c->n - first);
+    int64_t row = i * c->per_task, n = IJ_MIN(c->per_task, c->n - row);
+    float *out = run->folded + row * vectors(run, 1) * p->layer[1].out;
     for (int64_t k = 0; k < n; k++) {
-      c->patch(c->user, first + k, pixels);
+      c->patch(c->user, row + k, pixels);
       fold_pixels(run, pixels, folded + k * per_patch);
     }
-    multiply(c, 0, folded, y, n * vectors(run, 0), worker);
-    multiply(c, 1, y, run->folded + first * vectors(run, 1) * p->layer[1].out, n * vectors(run, 1), worker);
+    whole_layer(c, 0, &first, folded, y, n * vectors(run, 0), worker);
+    whole_layer(c, 1, &run->w->linear[1], y, out, n * vectors(run, 1), worker);
   }
 }
 
@@ -248,7 +272,7 @@ ij_status ij__towers_open_audio(ij_towers_run *run, const ij_towers_weights *w, 
                                 ij_err *err) {
   *run = (ij_towers_run){.w = w, .kernels = kernels, .pool = pool};
   run->max_rows = IJ_MIN(n, (int64_t)16 * MAX_ROWS);
-  return take_buffers(run, 0, 0, (IJ_TOWER_MELS * IJ_TOWER_LEVELS + 1) * audio_width(run), err);
+  return take_buffers(run, 0, 0, 0, (IJ_TOWER_MELS * IJ_TOWER_LEVELS + 1) * audio_width(run), err);
 }
 
 /* Columns [c0, c0 + n) of a row of the table. */
