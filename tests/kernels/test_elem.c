@@ -134,6 +134,11 @@ static void run_vsigmoid(const ij_kernels *k, float *y, const float *a, const fl
   k->vsigmoid(y, a, n);
 }
 
+static void run_gelu(const ij_kernels *k, float *y, const float *a, const float *b, int64_t n) {
+  (void)b;
+  k->gelu(y, a, n);
+}
+
 /* in_place: y may be the input a. */
 static const struct {
   const char *name;
@@ -143,7 +148,8 @@ static const struct {
                {"axpy", run_axpy, false},        {"scale", run_scale, true},   {"dot", run_dot, false},
                {"add", run_add, false},          {"sum", run_sum, false},      {"all_finite", run_all_finite, false},
                {"max", run_max, false},          {"vexp", run_vexp, true},     {"vlog", run_vlog, true},
-               {"vtanh", run_vtanh, true},       {"verf", run_verf, true},     {"vsigmoid", run_vsigmoid, true}};
+               {"vtanh", run_vtanh, true},       {"verf", run_verf, true},     {"vsigmoid", run_vsigmoid, true},
+               {"gelu", run_gelu, true}};
 
 static void check_entry(size_t e, int64_t n, int kind) {
   int offset = (int)(test_random(&seed) % 4);

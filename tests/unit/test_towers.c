@@ -63,6 +63,22 @@ static void every_plan_ends_in_one_vector(void) {
   CHECK_HAS(why, "a patch of 35 pixels can be folded to 3 sizes only, 4 layers need as many");
 }
 
+/* ---------------------------------------------------------------------------------------------------------------- gelu */
+
+/* As exact as 1 + erf in float32 can be: what is lost is at most an ulp or two of x. */
+static void gelu_is_the_exact_one(void) {
+  enum { N = 4001 };
+  float x[N], y[N], other[N];
+  for (int i = 0; i < N; i++) x[i] = (float)(i - N / 2) / 250;
+  ij__kernels_get(IJ_LEVEL_SCALAR)->gelu(y, x, N);
+  for (int i = 0; i < N; i++) CHECK_NEAR(y[i], 0.5 * x[i] * erfc(-x[i] * sqrt(0.5)), 1.5e-7 * fmax(fabs((double)x[i]), 0.1));
+  for (int level = 0; level < IJ_LEVEL_COUNT; level++) {
+    if (!ij__cpu_has((ij_level)level)) continue;
+    ij__kernels_get((ij_level)level)->gelu(other, x, N);
+    CHECK(memcmp(other, y, sizeof y) == 0);
+  }
+}
+
 /* -------------------------------------------------------------------------------------------------- weights from a hash */
 
 static double hashed(uint64_t seed, uint64_t index) {
@@ -264,6 +280,7 @@ static void the_short_way_of_a_still_is_the_long_one(void) {
 int main(void) {
   RUN(the_plan_is_that_of_the_table);
   RUN(every_plan_ends_in_one_vector);
+  RUN(gelu_is_the_exact_one);
   RUN(rows_are_those_of_the_oracle);
   RUN(the_bits_of_a_row_are_its_own);
   RUN(the_short_way_of_a_still_is_the_long_one);
