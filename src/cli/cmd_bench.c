@@ -188,6 +188,79 @@ static void print_json(const ij_bench_result *r, int64_t n_prompt) {
   json_end();
 }
 
+/* --------------------------------------------------------------------------------------------------------------- media */
+
+static void print_media(const ij_bench_media_result *r) {
+  out_printf("towers       %.1f M parameters, %.3f GB; rows of %d values\n", (double)r->towers.n_params / 1e6, (double)r->towers.weight_bytes / 1e9,
+             r->towers.hidden);
+  out_printf("machine      %d threads, %s; reads %.1f GB/s (%.1f to %.1f), %.1f G multiply-adds/s (%.1f to %.1f)\n", r->n_threads, r->level,
+             r->read_bytes_per_s.median / 1e9, r->read_bytes_per_s.min / 1e9, r->read_bytes_per_s.max / 1e9, r->fma_per_s.median / 1e9,
+             r->fma_per_s.min / 1e9, r->fma_per_s.max / 1e9);
+  if (r->n_patches)
+    out_printf("picture      %8.3f s for 1024 x 1024 pixels, %lld patches of %d, %.2f G multiply-adds:\n             %.1f %% of the peak\n",
+               r->vision_s.median, (long long)r->n_patches, r->towers.patch, r->vision_fma / 1e9, r->vision_share.median * 100);
+  if (r->n_frames)
+    out_printf("sound        %8.4f s for 60 s, %lld frames; %.2f GB of the table, most of it from caches:\n"
+               "             %.1f %% of the read bandwidth, %.1f %% of the peak\n",
+               r->audio_s.median, (long long)r->n_frames, r->audio_bytes / 1e9, r->audio_read.median * 100, r->audio_share.median * 100);
+}
+
+static void print_media_json(const ij_bench_media_result *r) {
+  json_open('{');
+  json_key("version");
+  json_text(ij_version());
+  json_key("n_threads");
+  json_int(r->n_threads);
+  json_key("level");
+  json_text(r->level);
+  json_key("hidden");
+  json_int(r->towers.hidden);
+  json_key("n_params");
+  json_int(r->towers.n_params);
+  json_key("weight_bytes");
+  json_int((int64_t)r->towers.weight_bytes);
+  json_stat("read_bytes_per_s", &r->read_bytes_per_s);
+  json_stat("fma_per_s", &r->fma_per_s);
+  if (r->n_patches) {
+    json_key("picture");
+    json_open('{');
+    json_key("n_patches");
+    json_int(r->n_patches);
+    json_key("fma");
+    json_real(r->vision_fma);
+    json_stat("seconds", &r->vision_s);
+    json_stat("share_of_fma", &r->vision_share);
+    json_close();
+  }
+  if (r->n_frames) {
+    json_key("sound");
+    json_open('{');
+    json_key("n_frames");
+    json_int(r->n_frames);
+    json_key("table_bytes");
+    json_real(r->audio_bytes);
+    json_stat("seconds", &r->audio_s);
+    json_stat("share_of_read", &r->audio_read);
+    json_stat("share_of_fma", &r->audio_share);
+    json_close();
+  }
+  json_close();
+  json_end();
+}
+
+static int run_media_bench(const cli_args *a, const ij_bench_options *o) {
+  ij_err err = {0};
+  ij_bench_media_result r;
+  ij_status s = ij__bench_media(&r, o, &err);
+  progress_end();
+  if (s != IJ_OK) return say_bad_input(&err);
+  if (a->v[OPT_JSON].set)
+    print_media_json(&r);
+  else
+    print_media(&r);
+  return CLI_EXIT_OK;
+}
+
 static int run_bench(const cli_args *a, const char *path) {
   const char *shown = NULL;
   ij_err err = {0};
@@ -196,7 +269,9 @@ static int run_bench(const cli_args *a, const char *path) {
                         .n_depths = (int)a->v[OPT_DEPTH].n, .n_repeat = (int)a->v[OPT_REPEAT].i, .progress = on_bench_progress, .user = &shown};
   o.model.n_threads = (int)a->v[OPT_THREADS].i;
   o.model.cpu_mask = a->v[OPT_CPU_MASK].text;
+  o.model.mmproj = a->v[OPT_MMPROJ].text;
   if (a->v[OPT_VERBOSE].set) o.note = on_note;
+  if (a->v[OPT_BENCH_MEDIA].set) return run_media_bench(a, &o);
   ij_bench_result r;
   ij_status s = ij__bench_run(&r, &o, &err);
   progress_end();
@@ -209,11 +284,23 @@ static int run_bench(const cli_args *a, const char *path) {
   return CLI_EXIT_OK;
 }
 
+/* Options that --media has no use for. */
+static int check_media_options(const cli_args *a) {
+  static const cli_option_id text_only[] = {OPT_CTX, OPT_KV, OPT_PROMPT_LEN, OPT_GEN, OPT_DEPTH};
+  for (size_t i = 0; i < IJ_COUNT_OF(text_only); i++) {
+    if (a->v[OPT_BENCH_MEDIA].set && a->v[text_only[i]].set)
+      return say_misuse(a, "--media measures the towers alone: options about text do not go with it");
+  }
+  if (a->v[OPT_MMPROJ].set && !a->v[OPT_BENCH_MEDIA].set) return say_misuse(a, "--mmproj is about towers, which only --media measures");
+  return CLI_EXIT_OK;
+}
+
 int cmd_bench(const cli_args *args) {
   const bool given = args->v[OPT_SYNTHETIC].set;
   if (given && args->v[OPT_MODEL].set) return say_misuse(args, "-m and --synthetic both name a model: give one of them");
   if (!given && args->v[OPT_KEEP].set) return say_misuse(args, "--keep is about the model of --synthetic, which is not given");
   const char *path = NULL;
+  if (check_media_options(args) != CLI_EXIT_OK) return CLI_EXIT_MISUSE;
   if (!given && model_path(args, &path) != CLI_EXIT_OK) return CLI_EXIT_MISUSE;
   if (args->v[OPT_DEPTH].n > IJ_BENCH_MAX_DEPTHS) return say_misuse(args, "--depth: at most %d depths are accepted", IJ_BENCH_MAX_DEPTHS);
   synthetic s = {0};

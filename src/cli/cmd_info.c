@@ -7,6 +7,7 @@
 #include "cli/info_media.h"
 #include "core/os.h"
 #include "core/status.h"
+#include "inkjet_media.h"
 
 /* What a tensor that the decoder leaves alone belongs to: the first row whose text occurs in the name. */
 static const struct {
@@ -125,6 +126,23 @@ static void out_shape(const ij_tensor_info *t) {
   out_text("]");
 }
 
+static void print_towers(const info *f) {
+  const ij_towers *towers = ij_model_towers(f->model);
+  ij_towers_info t;
+  if (!towers) return;
+  ij_towers_get_info(towers, &t);
+  if (t.vision) out_printf("vision       patches of %d x %d pixels become rows of the decoder\n", t.patch, t.patch);
+  if (t.audio) out_text("audio        stretches of 50 ms become rows of the decoder\n");
+  out_printf("towers       %s parameters, %s, ", human((double)t.n_params, ""), human((double)t.weight_bytes, "B"));
+  if (strcmp(t.source, f->path) == 0) {
+    out_text("in the checkpoint\n");
+  } else {
+    out_text("from ");
+    out_name(t.source);
+    out_text("\n");
+  }
+}
+
 static void print_sizes(const info *f) {
   const ij_model_info *m = &f->m;
   out_text("checkpoint   ");
@@ -144,6 +162,7 @@ static void print_sizes(const info *f) {
   out_printf("context      %lld positions at most\n", (long long)m->max_context);
   out_printf("prediction   %d depths of multi-token prediction (not used)\n", m->n_mtp);
   out_printf("tokenizer    %s\n", ij_model_tokenizer(f->model) ? "with the checkpoint" : "none: pass --tokenizer PATH to the commands that need one");
+  print_towers(f);
 }
 
 /* "affine 4-bit/64": the format and, where scales are arrays of their own, the values that share one. */
@@ -182,7 +201,7 @@ static void print_text(const info *f) {
              human((double)f->m.weight_bytes, "B"));
   for (int k = 0; k < 3; k++) out_printf("  --kv %-5s %s\n", kv_names[k], human((double)f->kv_bytes[k], "B"));
   if (!f->args->v[OPT_TENSORS].set) return;
-  out_text("\ntensors (* not used by the decoder)\n");
+  out_text("\ntensors (* not used)\n");
   for (int i = 0; i < f->m.n_tensors; i++) {
     ij_tensor_info t;
     if (ij_model_get_tensor(f->model, i, &t) != IJ_OK) continue;
@@ -282,6 +301,25 @@ static void json_tensors(const info *f) {
   json_close();
 }
 
+static void json_towers(const info *f) {
+  const ij_towers *towers = ij_model_towers(f->model);
+  ij_towers_info t;
+  if (!towers) return;
+  ij_towers_get_info(towers, &t);
+  json_key("towers");
+  json_open('{');
+  json_key("vision");
+  json_bool(t.vision);
+  json_key("audio");
+  json_bool(t.audio);
+  json_member_int("patch", t.patch);
+  json_member_int("n_params", t.n_params);
+  json_member_int("weight_bytes", (int64_t)t.weight_bytes);
+  json_key("source");
+  json_text(t.source);
+  json_close();
+}
+
 static void print_json(const info *f) {
   json_open('{');
   json_key("path");
@@ -293,6 +331,7 @@ static void print_json(const info *f) {
   json_sizes(&f->m);
   json_key("tokenizer");
   json_bool(ij_model_tokenizer(f->model) != NULL);
+  json_towers(f);
   json_weights(f);
   json_unused(f);
   json_key("memory");

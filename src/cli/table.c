@@ -30,7 +30,7 @@ const cli_option cli_options[] = {
     {.id = OPT_TOKENIZER, .commands = GENERATING | BIT(LOGITS) | BIT(TOKENIZE) | BIT(DETOKENIZE), .name = "tokenizer", .type = CLI_PATH,
      .arg = "PATH", .group = "Model", .help = "tokenizer.json, a tiktoken rank file, a .gguf file, or a folder that holds one",
      .default_note = "the one that lies with the checkpoint"},
-    {.id = OPT_MMPROJ, .commands = MEDIA_COMMANDS | BIT(SERVE), .name = "mmproj", .type = CLI_PATH, .arg = "FILE", .group = "Model",
+    {.id = OPT_MMPROJ, .commands = MEDIA_COMMANDS | BIT(SERVE) | BIT(BENCH), .name = "mmproj", .type = CLI_PATH, .arg = "FILE", .group = "Model",
      .default_note = "those of the checkpoint", .help = "take the towers for pictures and sounds from this GGUF file or checkpoint"},
     {.id = OPT_THREADS, .commands = MODEL_COMMANDS, .name = "threads", .type = CLI_INT, .arg = "N", .min = 1, .max = 1024,
      .default_note = "one per processor", .group = "Model", .help = "threads to compute with; the result does not depend on it"},
@@ -155,7 +155,7 @@ const cli_option cli_options[] = {
     {.id = OPT_TENSORS, .commands = BIT(INFO), .name = "tensors", .type = CLI_FLAG, .group = "Output", .help = "list every tensor"},
 
     {.id = OPT_SYNTHETIC, .commands = BIT(BENCH), .name = "synthetic", .type = CLI_TEXT, .arg = "SIZE[:FORMAT]", .group = "Model",
-     .help = "measure a random model of the full architecture: 3b (6.3 GB in BF16), try (55 MB) or tiny (2 MB); FORMAT stores it in "
+     .help = "measure a random model of the full architecture: 3b (6.3 GB in BF16), try (55 MB), tiny (2 MB) or towers (200 MB, for --media); FORMAT stores it in "
              "another form: q8_0, q4_k, iq2_xxs and the other types of GGUF, mlx2 to mlx8, mlx-mxfp4, or nvfp4 (routed experts only, as in "
              "the release); a name that does not exist brings the list"},
     {.id = OPT_KEEP, .commands = BIT(BENCH), .name = "keep", .type = CLI_PATH, .arg = "DIR", .group = "Model",
@@ -168,6 +168,8 @@ const cli_option cli_options[] = {
      .group = "Measurement", .help = "also decode after this many positions, e.g. 1024,32768; the context is really evaluated"},
     {.id = OPT_REPEAT, .commands = BIT(BENCH), .name = "repeat", .type = CLI_INT, .arg = "N", .min = 1, .max = 1000, .value = "5",
      .group = "Measurement", .help = "repetitions of each measurement; medians are reported"},
+    {.id = OPT_BENCH_MEDIA, .commands = BIT(BENCH), .name = "media", .type = CLI_FLAG, .group = "Measurement",
+     .help = "measure the towers alone: a picture of 1024 x 1024 pixels and a sound of 60 s"},
 
     {.id = OPT_HOST, .commands = BIT(SERVE), .name = "host", .type = CLI_TEXT, .arg = "ADDRESS", .value = "127.0.0.1", .group = "Network",
      .help = "address to listen on; anything but a loopback address makes the server reachable from elsewhere: give it keys then"},
@@ -289,7 +291,8 @@ const cli_command cli_commands[CLI_N_COMMANDS] = {
         .examples = LINES("inkjet info model --ctx 32768", "inkjet info model --tensors --json", "inkjet info --media cat.png")},
     [CMD_BENCH] = {
         .name = "bench", .run = cmd_bench,
-        .synopsis = LINES("bench [-m PATH] [options]", "bench --synthetic SIZE[:FORMAT] [--keep DIR] [options]"),
+        .synopsis = LINES("bench [-m PATH] [options]", "bench --synthetic SIZE[:FORMAT] [--keep DIR] [options]",
+                          "bench --media [-m PATH | --synthetic towers] [options]"),
         .summary = "speed, as a share of what this machine can do",
         .about = "Measures the time to the first token, prefill and decode, and states them as shares of this machine's read bandwidth and "
                  "multiply-add peak. Those are measured again around every repetition, because machines are shared and change; shares are "

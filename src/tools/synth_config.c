@@ -42,8 +42,18 @@ static void quantization(ij_buf *b, const ij_synth_model *m) {
                  m->group, bits, affine ? "affine" : ij__dtype_name(m->dtype));
 }
 
+static void tower_configs(ij_buf *b, const ij_synth_preset *p) {
+  ij__buf_printf(b,
+                 ",\n \"vision_config\": {\n  \"vision_encoder_type\": \"hmlp\",\n  \"decoder_dmodel\": %d,\n  \"patch_size\": 40,\n"
+                 "  \"temporal_patch_size\": 2,\n  \"n_channels\": 3,\n  \"n_layers\": 4,\n  \"use_vision_norm\": true\n },\n"
+                 " \"audio_config\": {\n  \"audio_mode\": \"dmel\",\n  \"decoder_dmodel\": %d,\n  \"n_mel_bins\": 80,\n"
+                 "  \"mel_vocab_size\": 16,\n  \"dmel_min_value\": -7.0,\n  \"dmel_max_value\": 2.0,\n  \"use_audio_norm\": true\n }",
+                 p->hidden, p->hidden);
+}
+
 void ij__synth_config(ij_buf *b, const ij_synth_plan *plan) {
   text_config(b, &plan->p);
+  if (plan->p.towers) tower_configs(b, &plan->p);
   if (plan->model.layout == IJ_SYNTH_MLX) quantization(b, &plan->model);
   ij__buf_puts(b, "\n}\n");
 }

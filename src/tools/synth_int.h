@@ -12,6 +12,7 @@ typedef struct ij_synth_preset {
   int hidden, n_layer, n_dense, n_head, n_kv_head, n_kv_head_sliding, head_dim, window, d_rel, rel_extent;
   int dense_width, expert_width, n_expert, n_expert_used, n_shared, vocab, unpadded_vocab, mup;
   int n_floor, max_context, eos;
+  bool towers;        /* also the towers, for patches of 40 pixels, in BF16; no GGUF */
   size_t shard_bytes; /* a shard ends before it would exceed this */
 } ij_synth_preset;
 

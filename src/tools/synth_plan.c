@@ -23,6 +23,11 @@ static const ij_synth_preset presets[IJ_SYNTH_COUNT] = {
                        .head_dim = 16, .window = 16, .d_rel = 8, .rel_extent = 24, .dense_width = 128, .expert_width = 64,
                        .n_expert = 8, .n_expert_used = 3, .n_shared = 2, .vocab = 640, .unpadded_vocab = 600, .mup = 4,
                        .n_floor = 20, .max_context = 4096, .eos = 599, .shard_bytes = 600 * 1000},
+    /* A small decoder of the width of a published one, with that one's towers. */
+    [IJ_SYNTH_TOWERS] = {.name = "towers", .hidden = 4096, .n_layer = 2, .n_dense = 1, .n_head = 8, .n_kv_head = 1, .n_kv_head_sliding = 2,
+                         .head_dim = 32, .window = 16, .d_rel = 8, .rel_extent = 24, .dense_width = 256, .expert_width = 256,
+                         .n_expert = 4, .n_expert_used = 2, .n_shared = 1, .vocab = 640, .unpadded_vocab = 600, .mup = 4,
+                         .n_floor = 20, .max_context = 4096, .eos = 599, .towers = true, .shard_bytes = 100 * 1000 * 1000},
 };
 
 const char *ij__synth_size_name(ij_synth_size size) { return presets[size].name; }
@@ -275,6 +280,29 @@ static void walk_mlp(ij_synth_plan *plan, int layer) {
   add_slot(plan, layer, SLOT_SHARED_W2, 0, matrix(1, i), 3, DIMS(shared, h, i));
 }
 
+/* The towers are stored alike in all layouts. */
+static void add_tower(ij_synth_plan *plan, const char *name, float mean, float deviation, int n_dims, const int64_t dims[3]) {
+  slot_use u = {.layer = -1, .mean = mean, .deviation = deviation, .n_dims = n_dims};
+  memcpy(u.dims, dims, sizeof u.dims);
+  ij_synth_tensor *s = add(plan, &u, IJ_DTYPE_BF16, "", "");
+  if (s) snprintf(s->name, sizeof s->name, "model.%s", name);
+}
+
+static void walk_towers(ij_synth_plan *plan) {
+  static const int64_t layers[4][2] = {{128, 75}, {320, 512}, {4800, 5120}, {0, 9600}}; /* out, in; 0: as wide as the decoder */
+  const int64_t h = plan->p.hidden;
+  for (int i = 0; i < 4; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "visual.layers.linear_%d.weight", i);
+    add_tower(plan, name, 0, matrix(1, layers[i][1]), 2, DIMS(layers[i][0] ? layers[i][0] : h, layers[i][1]));
+    snprintf(name, sizeof name, "visual.layers.norm_%d.weight", i);
+    if (i < 3) add_tower(plan, name, 1, 0.15f, 1, DIMS(layers[i][0]));
+  }
+  add_tower(plan, "visual.final_norm.weight", 1, 0.15f, 1, DIMS(h));
+  add_tower(plan, "audio.encoder.weight", 0, 0.3f, 2, DIMS(1280, h));
+  add_tower(plan, "audio.final_norm.weight", 1, 0.15f, 1, DIMS(h));
+}
+
 /* A GGUF is one file. */
 static void cut_shards(ij_synth_plan *plan) {
   plan->shard_begin = ij__alloc_array((size_t)plan->n + 1, sizeof *plan->shard_begin);
@@ -325,6 +353,7 @@ bool ij__synth_plan_make(ij_synth_plan *plan, const ij_synth_model *model) {
   }
   add_slot(plan, -1, SLOT_NORM, 1, 0.15f, 1, DIMS(h));
   add_slot(plan, -1, SLOT_UNEMBED, 0, matrix(3.0 * p->mup, h), 2, DIMS(p->vocab, h));
+  if (p->towers) walk_towers(plan);
   for (int i = 0; i < plan->n; i++) plan->n_bytes += ij__st_tensor_bytes(&plan->tensors[i].t);
   if (!plan->failed) cut_shards(plan);
   if (plan->failed) ij__synth_plan_free(plan);

@@ -36,8 +36,7 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Sorts the samples. */
-static ij_bench_stat stat_of(double *v, int n) {
+ij_bench_stat ij__bench_stat_of(double *v, int n) {
   qsort(v, (size_t)n, sizeof *v, by_value);
   return (ij_bench_stat){.median = n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2, .min = v[0], .max = v[n - 1]};
 }
@@ -149,7 +148,7 @@ static ij_status measure_first_token(bench *b, ij_err *err) {
     snprintf(line, sizeof line, "first token %d: %.3f s", i + 1, seconds[i]);
     note(b, line);
   }
-  b->r->first_token_s = stat_of(seconds, N_OPENS);
+  b->r->first_token_s = ij__bench_stat_of(seconds, N_OPENS);
   return IJ_OK;
 }
 
@@ -210,9 +209,9 @@ static void finish_decode(const bench *b, ij_bench_decode *d, int64_t depth, dou
   d->depth = depth;
   d->weight_bytes = (double)b->r->info.active_bytes;
   d->kv_bytes = kv_bytes_at(b, (double)depth + (double)(b->o->n_gen - 1) / 2);
-  d->tokens_per_s = stat_of(speed, n);
-  d->share_weights = stat_of(share_weights, n);
-  d->share = stat_of(share, n);
+  d->tokens_per_s = ij__bench_stat_of(speed, n);
+  d->share_weights = ij__bench_stat_of(share_weights, n);
+  d->share = ij__bench_stat_of(share, n);
 }
 
 static ij_status prefill_once(bench *b, ij_session *session, int i, double *speed, double *share, ij_err *err) {
@@ -248,8 +247,8 @@ static ij_status measure_prompt(bench *b, double *samples, ij_err *err) {
     ij_session_close(&session);
   }
   if (s != IJ_OK) return s;
-  b->r->prefill_tokens_per_s = stat_of(speed, n);
-  b->r->prefill_share = stat_of(share, n);
+  b->r->prefill_tokens_per_s = ij__bench_stat_of(speed, n);
+  b->r->prefill_share = ij__bench_stat_of(share, n);
   finish_decode(b, &b->r->decode, b->o->n_prompt, dspeed, dweights, dshare, n);
   return IJ_OK;
 }
@@ -327,8 +326,8 @@ static ij_status measure_all(bench *b, double *samples, ij_err *err) {
   if (s == IJ_OK) s = ij_model_open(&b->model, b->o->path, &b->o->model, err);
   if (s == IJ_OK) s = measure_prompt(b, samples, err);
   if (s == IJ_OK && b->o->n_depths > 0) s = measure_depths(b, samples, err);
-  if (s == IJ_OK) b->r->read_bytes_per_s = stat_of(b->read, b->n_looks);
-  if (s == IJ_OK) b->r->fma_per_s = stat_of(b->fma, b->n_looks);
+  if (s == IJ_OK) b->r->read_bytes_per_s = ij__bench_stat_of(b->read, b->n_looks);
+  if (s == IJ_OK) b->r->fma_per_s = ij__bench_stat_of(b->fma, b->n_looks);
   ij_model_close(&b->model);
   return s;
 }

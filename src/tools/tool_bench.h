@@ -8,6 +8,7 @@
 
 #include "core/base.h"
 #include "inkjet.h"
+#include "inkjet_media.h"
 
 #define IJ_BENCH_MAX_DEPTHS 16
 
@@ -48,6 +49,24 @@ typedef struct ij_bench_result {
   ij_bench_decode at_depth[IJ_BENCH_MAX_DEPTHS];
   int n_depths;
 } ij_bench_result;
+
+/* Media through the towers: a picture of 1024 x 1024 pixels and a sound of 60 s. */
+typedef struct ij_bench_media_result {
+  ij_towers_info towers;     /* without its source */
+  int n_threads;
+  char level[16];
+  ij_bench_stat read_bytes_per_s, fma_per_s;
+  int64_t n_patches, n_frames; /* 0: there is no such tower */
+  double vision_fma;         /* multiply-adds the picture needs */
+  ij_bench_stat vision_s, vision_share;         /* of the multiply-add peak */
+  double audio_bytes, audio_adds;               /* of the table that the sound adds up, from wherever it comes; additions */
+  ij_bench_stat audio_s, audio_read, audio_share; /* of the read bandwidth (rows of the table stay in caches); of the multiply-add peak */
+} ij_bench_media_result;
+
+/* Sorts the samples. */
+ij_bench_stat ij__bench_stat_of(double *v, int n);
+
+ij_status ij__bench_media(ij_bench_media_result *out, const ij_bench_options *options, ij_err *err);
 
 ij_status ij__bench_run(ij_bench_result *out, const ij_bench_options *options, ij_err *err);
 

@@ -95,10 +95,12 @@ ij_status ij__synth_parse(ij_synth_model *out, const char *text, ij_err *err) {
     if (strlen(name) == n && memcmp(name, text, n) == 0) break;
   }
   if (size == IJ_SYNTH_COUNT) {
-    return ij__fail(err, IJ_E_ARGUMENT, NULL, "'%.64s' is not accepted; expected 3b, try or tiny, alone or followed by :FORMAT", text);
+    return ij__fail(err, IJ_E_ARGUMENT, NULL, "'%.64s' is not accepted; expected 3b, try, tiny or towers, alone or followed by :FORMAT", text);
   }
   *out = (ij_synth_model){.size = (ij_synth_size)size, .layout = IJ_SYNTH_NATIVE, .dtype = IJ_DTYPE_BF16};
   if (colon && !find_format(out, colon + 1)) return refuse_format(colon + 1, err);
+  if (out->size == IJ_SYNTH_TOWERS && out->layout == IJ_SYNTH_GGUF)
+    return ij__fail(err, IJ_E_ARGUMENT, NULL, "'%.64s' is not accepted: a GGUF model has its towers in another file", text);
   return IJ_OK;
 }
 

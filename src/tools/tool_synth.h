@@ -12,7 +12,7 @@
 #include "core/dtype.h"
 #include "inkjet.h"
 
-typedef enum ij_synth_size { IJ_SYNTH_3B, IJ_SYNTH_TRY, IJ_SYNTH_TINY, IJ_SYNTH_COUNT } ij_synth_size;
+typedef enum ij_synth_size { IJ_SYNTH_3B, IJ_SYNTH_TRY, IJ_SYNTH_TINY, IJ_SYNTH_TOWERS, IJ_SYNTH_COUNT } ij_synth_size;
 
 typedef enum ij_synth_layout {
   IJ_SYNTH_NATIVE, /* original names, BF16 */
