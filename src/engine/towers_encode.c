@@ -18,8 +18,8 @@ static ij_status check_request(const ij_towers *t, const ij_media *media, int64_
   if (!t || !media || (!out && n > 0)) return ij__fail(err, IJ_E_ARGUMENT, "ij_towers_encode", "towers, media or out is NULL");
   ij_media_get_info(media, info);
   if (first < 0 || n < 0 || first > info->n_rows || n > info->n_rows - first) {
-    return ij__fail(err, IJ_E_RANGE, "ij_towers_encode", "rows %lld to %lld are asked for, the medium has %lld", (long long)first,
-                    (long long)(first + n - 1), (long long)info->n_rows);
+    return ij__fail(err, IJ_E_RANGE, "ij_towers_encode", "%lld rows from row %lld on are asked for, the medium has %lld", (long long)n,
+                    (long long)first, (long long)info->n_rows);
   }
   bool image = info->kind == IJ_MEDIA_IMAGE;
   if (image ? !t->w.vision : !t->w.audio) {
