@@ -72,6 +72,7 @@ typedef struct ij_segment {
   size_t n_source;
   int block;                     /* of a medium in a video: which block of frames; -1: not of a video, or its sound */
   bool video;                    /* source is a video part */
+  int message, part;             /* of a medium: source is messages[message].content[part]; else 0 */
 } ij_segment;
 IJ_API int ij_prompt_n_segments(const ij_prompt *prompt);
 IJ_API ij_segment ij_prompt_segment(const ij_prompt *prompt, int index);

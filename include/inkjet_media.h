@@ -91,6 +91,9 @@ typedef struct ij_towers ij_towers;
  * its
  * threads, between its steps. */
 IJ_API ij_towers *ij_model_towers(ij_model *model);
+/* What is wrong with the tensors of towers in the checkpoint of a model, or with what its files say of them. Such a model has no towers, and
+ * reads text as any other. NULL: nothing is wrong, or no tensor is of a tower. (Those of an mmproj were asked for: they must be right.) */
+IJ_API const char *ij_model_towers_error(const ij_model *model);
 
 /* Towers alone, without a decoder: of a checkpoint folder or file, or an mmproj GGUF file. Of options n_threads, cpu_mask, progress and
  * user count.

@@ -171,5 +171,7 @@ ij_segment ij_prompt_segment(const ij_prompt *prompt, int index) {
                       .source = medium ? prompt->text.data + s->source : NULL,
                       .n_source = s->n_source,
                       .block = s->place.block,
-                      .video = s->place.video};
+                      .video = s->place.video,
+                      .message = (int)s->place.message,
+                      .part = (int)s->place.part};
 }

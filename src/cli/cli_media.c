@@ -89,8 +89,10 @@ static ij_status check_towers(ij_model *model, const ij_prompt *prompt, ij_err *
   for (int i = 0; i < ij_prompt_n_segments(prompt); i++) {
     ij_segment s = ij_prompt_segment(prompt, i);
     bool sound = s.kind == IJ_SEGMENT_AUDIO;
+    const char *what = sound ? "a sound" : s.video ? "a video" : "a picture", *error = ij_model_towers_error(model);
     if (!is_medium(s.kind) || (sound ? info.audio : info.vision)) continue;
-    return ij__fail(err, IJ_E_UNSUPPORTED, sound ? "a sound" : s.video ? "a video" : "a picture",
+    if (error) return ij__fail(err, IJ_E_UNSUPPORTED, what, "the towers of this model cannot be used: %s", error);
+    return ij__fail(err, IJ_E_UNSUPPORTED, what,
                     "this model has no %s tower, so it cannot take one; --mmproj FILE gives it the towers of another file",
                     sound ? "audio" : "vision");
   }

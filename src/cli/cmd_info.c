@@ -128,7 +128,13 @@ static void out_shape(const ij_tensor_info *t) {
 
 static void print_towers(const info *f) {
   const ij_towers *towers = ij_model_towers(f->model);
+  const char *error = ij_model_towers_error(f->model);
   ij_towers_info t;
+  if (error) {
+    out_text("towers       cannot be used, text only: ");
+    out_name(error);
+    out_text("\n");
+  }
   if (!towers) return;
   ij_towers_get_info(towers, &t);
   if (t.vision) out_printf("vision       patches of %d x %d pixels become rows of the decoder\n", t.patch, t.patch);
@@ -303,7 +309,12 @@ static void json_tensors(const info *f) {
 
 static void json_towers(const info *f) {
   const ij_towers *towers = ij_model_towers(f->model);
+  const char *error = ij_model_towers_error(f->model);
   ij_towers_info t;
+  if (error) {
+    json_key("towers_error");
+    json_text(error);
+  }
   if (!towers) return;
   ij_towers_get_info(towers, &t);
   json_key("towers");

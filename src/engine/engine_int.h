@@ -46,6 +46,7 @@ struct ij_model {
   ij_turn step_lock;
   bool has_lock;
   ij_towers *towers;         /* NULL: none */
+  char *towers_error;        /* why, if the checkpoint has tensors of some */
   ij_tokenizer *tokenizer;
   const char *chat_template; /* in the mapping of a GGUF file, or template_text; NULL: none */
   size_t n_chat_template;
@@ -100,7 +101,8 @@ ij_status ij__tokenizer_open_gguf(ij_tokenizer **out, const struct ij_gguf *g, i
 ij_status ij__check_model_options(const ij_model_options *o, ij_level *level, ij_err *err);
 ij_status ij__report_progress(const ij_model_options *o, double fraction, ij_err *err);
 
-/* The towers of a model: of its checkpoint, or of mmproj when that is given. Sets model->towers when there are any. */
+/* The towers of a model: of its checkpoint, or of mmproj when that is given. Sets model->towers when there are any; towers of the checkpoint
+ * that cannot be used are no error, but model->towers_error. */
 ij_status ij__model_open_towers(ij_model *model, const char *mmproj, ij_err *err);
 void ij__model_close_towers(ij_model *model);
 

@@ -1,5 +1,6 @@
 /* towers.c: opening and describing the towers. Those of a model share its threads and take turns with its steps; those opened alone have
  * their own. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -43,7 +44,7 @@ static void free_towers(ij_towers *t) {
   ij__free(t);
 }
 
-ij_status ij__model_open_towers(ij_model *m, const char *mmproj, ij_err *err) {
+static ij_status open_of_model(ij_model *m, const char *mmproj, ij_err *err) {
   ij_towers *t = new_towers(mmproj ? mmproj : m->path, err);
   if (!t) return IJ_E_NOMEM;
   t->model = m;
@@ -63,12 +64,28 @@ ij_status ij__model_open_towers(ij_model *m, const char *mmproj, ij_err *err) {
   return s;
 }
 
+/* The decoder needs no towers: what is wrong with those that lie beside it is kept for whoever comes with a picture. */
+ij_status ij__model_open_towers(ij_model *m, const char *mmproj, ij_err *err) {
+  ij_err why = {0};
+  ij_status s = open_of_model(m, mmproj, &why);
+  if (s == IJ_OK) return IJ_OK;
+  if (mmproj || s == IJ_E_NOMEM) return ij__fail(err, s, why.where, "%s", why.message);
+  size_t size = strlen(why.where) + strlen(why.message) + sizeof ": ";
+  m->towers_error = ij__alloc(size);
+  if (!m->towers_error) return ij__fail_nomem(err, m->path, size);
+  snprintf(m->towers_error, size, "%s: %s", why.where, why.message);
+  return IJ_OK;
+}
+
 void ij__model_close_towers(ij_model *m) {
   if (m->towers) free_towers(m->towers);
   m->towers = NULL;
+  ij__free(m->towers_error);
+  m->towers_error = NULL;
 }
 
 ij_towers *ij_model_towers(ij_model *model) { return model ? model->towers : NULL; }
+const char *ij_model_towers_error(const ij_model *model) { return model ? model->towers_error : NULL; }
 
 static ij_status open_alone(ij_towers *t, const ij_model_options *o, ij_level level, ij_err *err) {
   if (!ij__turn_open(&t->own_lock)) return ij__fail_nomem(err, "a mutex", sizeof t->own_lock);

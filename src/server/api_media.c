@@ -16,25 +16,31 @@
 
 /* --- what there is */
 
-static bool refuse(api_run *run, const char *what, api_error *e) {
-  const char *param = run->r.messages_param;
-  const char *why = run->server->towers ? "this model has no tower for them" : "this server takes text only, because its model has no towers";
-  return ij__api_fail(e, 400, "unsupported_content", param, "%s: %s in the conversation cannot be read: %s", param, what, why);
+/* where: the part, as the renderer names it. */
+static bool refuse(api_run *run, const char *what, const char *where, api_error *e) {
+  api_path param = ij__render_place(&run->r, where);
+  const char *error = ij_model_towers_error(run->server->model);
+  const char *why = error ? "this server takes text only, because the towers of its model cannot be used: "
+                    : run->server->towers ? "this model has no tower for them"
+                                          : "this server takes text only, because its model has no towers";
+  return ij__api_fail(e, 400, "unsupported_content", param.text, "%s: %s in the conversation cannot be read: %s%s", param.text, what, why,
+                      error ? error : "");
 }
 
 bool ij__media_notice(api_run *run, const ij_prompt *prompt, api_error *e) {
   const ij_server *s = run->server;
   for (int i = 0; i < ij_prompt_n_segments(prompt); i++) {
     ij_segment part = ij_prompt_segment(prompt, i);
-    if (part.kind == IJ_SEGMENT_IMAGE && !(s->towers && s->towers_info.vision)) return refuse(run, "images", e);
-    if (part.kind == IJ_SEGMENT_AUDIO && !(s->towers && s->towers_info.audio)) return refuse(run, "audio", e);
+    api_path where = ij__path("messages[%d].content[%d]", part.message, part.part);
+    if (part.kind == IJ_SEGMENT_IMAGE && !s->towers_info.vision) return refuse(run, part.video ? "videos" : "images", where.text, e);
+    if (part.kind == IJ_SEGMENT_AUDIO && !s->towers_info.audio) return refuse(run, "audio", where.text, e);
     run->has_media |= part.kind == IJ_SEGMENT_IMAGE || part.kind == IJ_SEGMENT_AUDIO;
   }
   return true;
 }
 
-bool ij__media_notice_video(api_run *run, api_error *e) {
-  if (!run->server->towers || !run->server->towers_info.vision) return refuse(run, "videos", e);
+bool ij__media_notice_video(api_run *run, const char *where, api_error *e) {
+  if (!run->server->towers_info.vision) return refuse(run, "videos", where, e);
   run->has_media = true;
   return true;
 }
@@ -101,8 +107,9 @@ static bool encode(api_run *run, const ij_attachments *a, api_error *e) {
 
 static bool prepare(api_run *run, ij_attachments *a, api_error *e) {
   ij_err err;
-  ij_status s = IJ_OK;
-  if (!run->prompt) s = ij__render(run, a, &run->prompt, &err);
+  bool stopped = !run->prompt; /* at a video: what else there is has not been looked at */
+  ij_status s = stopped ? ij__render(run, a, &run->prompt, &err) : IJ_OK;
+  if (s == IJ_OK && stopped && !ij__media_notice(run, run->prompt, e)) return false;
   if (s == IJ_OK) s = ij_attachments_attach(a, run->prompt, &err);
   if (s != IJ_OK) return ij__render_error(&run->r, e, &err);
   if (!ij__render_take(run, run->prompt, e) || !copy_rows(run, a, e) || !ij__api_check_context(run, e)) return false;

@@ -10,8 +10,8 @@
 
 /* After rendering: whether the run has media (run->has_media), which this model can read. False: it cannot; e says so. */
 bool ij__media_notice(api_run *run, const ij_prompt *prompt, api_error *e);
-/* The same for a video, which rendering stops at. */
-bool ij__media_notice_video(api_run *run, api_error *e);
+/* The same for a video, which rendering stops at. where: its part, as the renderer names it. */
+bool ij__media_notice_video(api_run *run, const char *where, api_error *e);
 /* Opens the media of the run and puts them into its prompt, which then is r.prompts[0], with rows if run->wants_rows. */
 bool ij__media_prepare(api_run *run, api_error *e);
 void ij__media_free(api_run *run);

@@ -31,15 +31,23 @@ ij_status ij__render(api_run *run, ij_attachments *attachments, ij_prompt **out,
 }
 
 /* The renderer names places in the messages that it got; where those are not the client's own, the places of their media are known. */
-bool ij__render_error(const api_request *r, api_error *e, const ij_err *err) {
-  bool own = strcmp(r->messages_param, "messages") == 0 && r->n_places == 0;
-  bool medium = strncmp(err->where, "messages[", 9) == 0 && (err->code == IJ_E_FORMAT || err->code == IJ_E_RANGE || err->code == IJ_E_CONTEXT);
-  const char *param = own && (medium || err->code == IJ_E_ARGUMENT || err->code == IJ_E_UNSUPPORTED) ? err->where : r->messages_param;
-  ij_err said = *err;
+static bool is_own(const api_request *r) { return strcmp(r->messages_param, "messages") == 0 && r->n_places == 0; }
+
+api_path ij__render_place(const api_request *r, const char *where) {
   for (int i = 0; i < r->n_places; i++) {
     api_path at = ij__path("messages[%d].content[%d]", r->places[i].message, r->places[i].part);
-    if (strcmp(err->where, at.text) != 0) continue;
-    param = r->places[i].path.text;
+    if (strcmp(where, at.text) == 0) return r->places[i].path;
+  }
+  return ij__path("%s", is_own(r) ? where : r->messages_param);
+}
+
+bool ij__render_error(const api_request *r, api_error *e, const ij_err *err) {
+  bool medium = strncmp(err->where, "messages[", 9) == 0 && (err->code == IJ_E_FORMAT || err->code == IJ_E_RANGE || err->code == IJ_E_CONTEXT);
+  const char *param = is_own(r) && (medium || err->code == IJ_E_ARGUMENT || err->code == IJ_E_UNSUPPORTED) ? err->where : r->messages_param;
+  ij_err said = *err;
+  api_path place = ij__render_place(r, err->where);
+  if (r->n_places > 0 && strcmp(place.text, r->messages_param) != 0) {
+    param = place.text;
     memcpy(said.where, param, strlen(param) + 1);
   }
   if (r->effort_param && strcmp(err->where, "effort") == 0) param = r->effort_param;

@@ -268,7 +268,7 @@ bool ij__api_render(api_run *run, api_error *e) {
   if (r->raw) return true;
   if (r->messages.failed || r->tools_json.failed) return ij__api_no_memory(e);
   ij_status s = ij__render(run, NULL, &prompt, &err);
-  if (s != IJ_OK && run->has_video) return ij__media_notice_video(run, e);
+  if (s != IJ_OK && run->has_video) return ij__media_notice_video(run, err.where, e);
   if (s != IJ_OK) return ij__render_error(r, e, &err);
   bool ok = ij__media_notice(run, prompt, e);
   if (ok && run->has_media) {

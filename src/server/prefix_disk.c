@@ -2,7 +2,8 @@
  *
  * What a state is of: a fingerprint of the logits that this model gives for a few fixed ids. It differs between checkpoints of one
  * architecture, between quantizations, and between versions of the program whose arithmetic is not the same; so a state from the folder
- * continues with the bits that evaluating its ids here and now would give. Files are not synced: one that a crash cuts short has a wrong
+ * continues with the bits that evaluating its ids here and now would give. A state with media is of the towers as well, of which a fingerprint
+ * is taken in the same way: those of another file read the same picture otherwise. Files are not synced: one that a crash cuts short has a wrong
  * checksum. Conversations are private, so files are for their owner only.
  */
 #include "server/prefix_disk.h"
@@ -21,6 +22,7 @@
 #include "core/os.h"
 #include "core/status.h"
 #include "core/str.h"
+#include "inkjet_media.h"
 
 #define SUFFIX ".ijprefix"
 #define PART ".ijprefix-part"
@@ -52,7 +54,7 @@ typedef struct file_entry {
 
 struct ij_prefix_disk {
   ij_prefix_options options;
-  uint64_t identity;
+  uint64_t identity, media_identity; /* of states without media, and with some */
   file_entry *files;     /* [MAX_FILES] */
   int n;
   size_t bytes;
@@ -120,6 +122,8 @@ static uint64_t head_sum(const head *h, const int32_t *ids, const ij_rows *rows)
   return sum;
 }
 
+static uint64_t identity_of(const ij_prefix_disk *d, uint64_t n_media) { return n_media > 0 ? d->media_identity : d->identity; }
+
 /* What follows the head in the file, into e, whose lists have room. */
 static bool read_lists(FILE *f, file_entry *e) {
   uint64_t sum;
@@ -145,7 +149,7 @@ static bool read_head(const ij_prefix_disk *d, FILE *f, size_t n_bytes, file_ent
   e->rows = ij__alloc_array((size_t)h->n_media, sizeof *e->rows);
   *no_memory = !e->ids || !e->rows;
   bool good = !*no_memory && read_lists(f, e);
-  bool ours = good && h->identity == d->identity && h->kv_type == (uint64_t)d->options.session.kv_type && h->n_ids <= (uint64_t)d->options.session.n_ctx;
+  bool ours = good && h->identity == identity_of(d, h->n_media) && h->kv_type == (uint64_t)d->options.session.kv_type && h->n_ids <= (uint64_t)d->options.session.n_ctx;
   if (!ours) {
     free_entry(e);
     e->ids = NULL;
@@ -172,6 +176,62 @@ static ij_status probe(ij_prefix_disk *d, ij_err *err) {
   if (status == IJ_OK) status = ij_session_eval(s, ids, n, err);
   if (status == IJ_OK) d->identity = ij__hash_bytes(ij_session_logits(s), (size_t)info.unpadded_vocab * sizeof(float), (uint64_t)info.n_params);
   ij_session_close(&s);
+  return status;
+}
+
+/* The rows of a medium go into *sum. */
+static ij_status probe_medium(ij_towers *towers, const ij_media *media, uint64_t *sum, ij_err *err) {
+  ij_media_info info;
+  ij_towers_info tower;
+  ij_media_get_info(media, &info);
+  ij_towers_get_info(towers, &tower);
+  size_t n = (size_t)info.n_rows * (size_t)tower.hidden;
+  float *rows = ij__alloc_array(n, sizeof *rows);
+  if (!rows) return ij__fail_nomem(err, "the prefix cache", n * sizeof *rows);
+  ij_status status = ij_towers_encode(towers, media, 0, info.n_rows, rows, err);
+  if (status == IJ_OK) *sum = ij__hash_bytes(rows, n * sizeof *rows, *sum);
+  ij__free(rows);
+  return status;
+}
+
+static uint32_t noise(uint32_t i) { return (i + 1) * 2654435761u >> 16; }
+
+static ij_status probe_picture(ij_prefix_disk *d, ij_towers *towers, int side, ij_err *err) {
+  ij_media *media = NULL;
+  ij_media_options o = ij_media_options_default();
+  o.patch = side;
+  uint32_t n = 3 * (uint32_t)side * (uint32_t)side;
+  uint8_t *pixels = ij__alloc(n);
+  if (!pixels) return ij__fail_nomem(err, "the prefix cache", n);
+  for (uint32_t i = 0; i < n; i++) pixels[i] = (uint8_t)noise(i);
+  ij_status status = ij_media_from_pixels(&media, pixels, NULL, side, side, &o, err);
+  if (status == IJ_OK) status = probe_medium(towers, media, &d->media_identity, err);
+  ij_media_close(&media);
+  ij__free(pixels);
+  return status;
+}
+
+static ij_status probe_sound(ij_prefix_disk *d, ij_towers *towers, ij_err *err) {
+  enum { N_SAMPLES = 16000 };
+  ij_media *media = NULL;
+  float *samples = ij__alloc_array(N_SAMPLES, sizeof *samples);
+  if (!samples) return ij__fail_nomem(err, "the prefix cache", N_SAMPLES * sizeof *samples);
+  for (uint32_t i = 0; i < N_SAMPLES; i++) samples[i] = (float)(noise(i) & 0x7fff) / 65536.0f;
+  ij_status status = ij_media_from_samples(&media, samples, N_SAMPLES, 1, 16000, NULL, err);
+  if (status == IJ_OK) status = probe_medium(towers, media, &d->media_identity, err);
+  ij_media_close(&media);
+  ij__free(samples);
+  return status;
+}
+
+static ij_status probe_towers(ij_prefix_disk *d, ij_err *err) {
+  ij_towers *towers = ij_model_towers(d->options.model);
+  ij_towers_info info = {0};
+  ij_status status = IJ_OK;
+  d->media_identity = d->identity;
+  if (towers) ij_towers_get_info(towers, &info);
+  if (info.vision) status = probe_picture(d, towers, info.patch, err);
+  if (status == IJ_OK && info.audio) status = probe_sound(d, towers, err);
   return status;
 }
 
@@ -245,6 +305,7 @@ ij_status ij__prefix_disk_open(ij_prefix_disk **out, const ij_prefix_options *op
   d->files = ij__alloc_zero(MAX_FILES, sizeof *d->files);
   ij_status status = d->options.dir && d->files ? IJ_OK : ij__fail_nomem(err, "the prefix cache", MAX_FILES * sizeof *d->files);
   if (status == IJ_OK) status = probe(d, err);
+  if (status == IJ_OK) status = probe_towers(d, err);
   if (status == IJ_OK) status = list_files(d, err);
   if (status != IJ_OK) {
     ij__prefix_disk_close(&d);
@@ -332,8 +393,8 @@ void ij__prefix_disk_save(ij_prefix_disk *d, const ij_session *s) {
   int64_t pos = ij_session_pos(s);
   size_t estimate = ij_session_bytes_used(s);
   if (pos < IJ_PREFIX_MIN || estimate > d->options.max_dir_bytes) return;
-  file_entry e = {.h = {.magic = MAGIC, .version = VERSION, .identity = d->identity, .kv_type = (uint64_t)d->options.session.kv_type,
-                        .n_ids = (uint64_t)pos, .n_media = (uint64_t)n_rows, .reach = (uint64_t)(pos - ij_session_rollback_room(s)),
+  file_entry e = {.h = {.magic = MAGIC, .version = VERSION, .identity = identity_of(d, (uint64_t)n_rows),
+                        .kv_type = (uint64_t)d->options.session.kv_type, .n_ids = (uint64_t)pos, .n_media = (uint64_t)n_rows, .reach = (uint64_t)(pos - ij_session_rollback_room(s)),
                         .has_logits = ij_session_logits(s) != NULL}};
   snprintf(e.name, sizeof e.name, "%016llx" SUFFIX, (unsigned long long)head_sum(&e.h, ij_session_ids(s), rows));
   for (int i = 0; i < d->n; i++) {

@@ -1,7 +1,7 @@
 /* prefix_disk.h: the part of the prefix cache that lies in a folder: one file per state that was pushed out of memory.
  *
- * A file is a head (what it is of, its ids, and where media stand among them) and the payload of ij_session_save, each with a checksum. It appears under its name when it
- * is complete. A file that cannot be used is a miss and a line in the log, never an error: the prompt is evaluated instead.
+ * A file is a head (what it is of, its ids, and where media stand among them) and the payload of ij_session_save, each with a checksum. It
+ * appears under its name when it is complete. A file that cannot be used is a miss and a line in the log, never an error: the prompt is evaluated instead.
  */
 #ifndef IJ_SERVER_PREFIX_DISK_H
 #define IJ_SERVER_PREFIX_DISK_H

@@ -2,6 +2,7 @@
  *
  * The end: no new connections or requests; jobs finish or are cancelled; their last bytes go out; then the threads of both sides.
  */
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -69,12 +70,23 @@ static ij_status run(ij_server *server, const ij_serve_options *options, const v
   return IJ_OK;
 }
 
+static void tell_towers_error(const ij_model *model, const ij_worker_options *o) {
+  char line[1200];
+  const char *error = ij_model_towers_error(model);
+  if (!error || !o->log) return;
+  snprintf(line, sizeof line, "text only: the towers of the model cannot be used: %s", error);
+  o->log(o->log_user, line);
+}
+
 static ij_status open_media(ij_server *server, const ij_serve_options *options, ij_err *err) {
   server->towers = ij_model_towers(server->model);
   if (options->allow_remote_media && !ij__remote_is_there()) {
     return ij__fail(err, IJ_E_UNSUPPORTED, "--allow-remote-media", "this program was built without libcurl, which fetching needs");
   }
-  if (!server->towers) return IJ_OK;
+  if (!server->towers) {
+    tell_towers_error(server->model, &options->worker);
+    return IJ_OK;
+  }
   ij_towers_get_info(server->towers, &server->towers_info);
   server->media = ij_towers_media_options(server->towers);
   server->media.max_long_edge = options->max_long_edge;

@@ -54,11 +54,19 @@ def make_model_with_towers(program, folder):
         return folder
     shutil.rmtree(folder, ignore_errors=True)
     make_model(program, folder)
+    add_towers(folder, 5)
+    return folder
+
+
+def add_towers(folder, seed, leave_out=None):
+    """leave_out: how the names of tensors begin that are not written, though the config tells of them."""
     paths = {name: os.path.join(folder, name) for name in ("config.json", "model.safetensors.index.json", "processor_config.json")}
     config, index = (json.load(open(paths[n])) for n in ("config.json", "model.safetensors.index.json"))
     hidden = config.get("text_config", config)["hidden_size"]
-    tensors = tower_tensors(hidden, random.Random(5))
+    tensors = tower_tensors(hidden, random.Random(seed))
+    tensors = {name: t for name, t in tensors.items() if not (leave_out and name.startswith(leave_out))}
     write_safetensors(os.path.join(folder, "towers.safetensors"), tensors)
+    index["weight_map"] = {name: file for name, file in index["weight_map"].items() if file != "towers.safetensors"}
     index["weight_map"].update({name: "towers.safetensors" for name in tensors})
     config["vision_config"] = {"vision_encoder_type": "hmlp", "decoder_dmodel": hidden, "patch_size": PATCH, "temporal_patch_size": 2,
                                "n_channels": 3, "n_layers": 4, "use_vision_norm": True}
@@ -68,7 +76,6 @@ def make_model_with_towers(program, folder):
                         ("processor_config.json", {"image_processor": {"patch_size": PATCH, "rescale_image_frac": None}})):
         with open(paths[name], "w") as f:
             json.dump(value, f, indent=1)
-    return folder
 
 
 def png(width, height, seed, level=6):

@@ -6,12 +6,13 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import threading
 import time
 
 from dialect_kit import SPECIALS, Failed, Server, check, equal, plain_chat, run_tests
-from media_kit import b64, data_url, gif, make_model_with_towers, picture_rows, png, sound_rows, wav
+from media_kit import add_towers, b64, data_url, gif, make_model_with_towers, picture_rows, png, sound_rows, wav
 
 CHAT, COMPLETIONS, RESPONSES, MESSAGES, COUNT = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages",
                                                  "/v1/messages/count_tokens")
@@ -290,11 +291,93 @@ def states_with_pictures_outlive_the_server(program, model):
         check(cached(swapped) < picture_rows(84, 84), f"another picture finds {cached(swapped)} tokens")
 
 
+def copy_of_model(model, name, seed=5, leave_out=None):
+    """The model with towers of other weights, or without some of their tensors."""
+    folder = os.path.join(os.path.dirname(model), name)
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(model, folder)
+    add_towers(folder, seed, leave_out)
+    return folder
+
+
+def media_in_all_dialects(s, medium):
+    """The medium in the last message of a conversation, and where each dialect says that it is."""
+    data = png(20, 20, 100) if medium == "image" else wav(0.2, 100)
+    source = {"type": "base64", "media_type": "image/png", "data": b64(data)}
+    part = image(data) if medium == "image" else audio(data)
+    yield CHAT, {"messages": [user(text("a")), user(text("b"), part)]}, "messages[1].content[1]"
+    yield (RESPONSES, {"instructions": "x", "input": [{"role": "user", "content": [{"type": "input_text", "text": "a"},
+           {"type": "input_image", "image_url": data_url(data)} if medium == "image" else part]}]}, "input[0].content[1]")
+    if medium == "image":
+        body = {"model": "m", "system": "x", "messages": [user(text("c"), {"type": "image", "source": source})]}
+        yield MESSAGES, {**body, "max_tokens": 3}, "messages.0.content.1"
+        yield COUNT, body, "messages.0.content.1"
+
+
+def towers_that_cannot_be_used(program, model):
+    """Text is answered, media are refused by place with the reason, and `info` says it."""
+    odd = copy_of_model(model, "odd", leave_out="model.visual.final_norm.weight")
+    reason = "model.visual.final_norm.weight is missing"
+    told = subprocess.run([program, "info", odd], capture_output=True, text=True)
+    equal(told.returncode, 0, "exit code of info")
+    check("cannot be used" in told.stdout and reason in told.stdout, f"info says {told.stdout[:2000]!r}")
+    told = json.loads(subprocess.run([program, "info", odd, "--json"], capture_output=True, text=True).stdout)
+    check(reason in told["towers_error"] and "towers" not in told, "info --json")
+    ran = subprocess.run([program, "chat", "-m", odd, "-n", "3", "a"], capture_output=True, text=True)
+    equal(ran.returncode, 0, f"exit code of chat, which says {ran.stderr!r}")
+    with open(os.path.join(odd, "a.png"), "wb") as f:
+        f.write(png(20, 20, 101))
+    ran = subprocess.run([program, "chat", "-m", odd, "-n", "3", "--image", os.path.join(odd, "a.png"), "a"], capture_output=True, text=True)
+    check(ran.returncode != 0 and reason in ran.stderr, f"chat with a picture ends with {ran.returncode} and says {ran.stderr!r}")
+    with Server(program, odd, "--ctx", "1000") as s:
+        ask(s, user(text("a")))
+        _, _, data = s.send("/v1/models", b"", method="GET")
+        equal(json.loads(data)["data"][0]["meta"]["images"], False, "pictures of the model")
+        for medium in ("image", "audio"):
+            for path, body, place in media_in_all_dialects(s, medium):
+                refused(s, path, body, place, reason)
+
+
+def one_tower_of_two(program, model):
+    deaf = copy_of_model(model, "deaf", leave_out="model.audio")
+    with Server(program, deaf, "--ctx", "1000") as s:
+        ask(s, user(image(png(20, 20, 102)), text("a")))
+        for path, body, place in media_in_all_dialects(s, "audio"):
+            refused(s, path, body, place, "no tower for them")
+        video = {"type": "video_url", "video_url": {"url": data_url(gif(30, 20, 4), "image/gif")}}
+        if os.environ.get("INKJET_VIDEO") == "1":
+            refused(s, CHAT, {"messages": [user(video, audio(wav(0.1, 1)))]}, "messages[0].content[1]", "no tower for them")
+    blind = copy_of_model(model, "blind", leave_out="model.visual")
+    with Server(program, blind, "--ctx", "1000") as s:
+        ask(s, user(audio(wav(0.1, 1)), text("a")))
+        for path, body, place in media_in_all_dialects(s, "image"):
+            refused(s, path, body, place, "no tower for them")
+        refused(s, CHAT, {"messages": [user(text("a"), video)]}, "messages[0].content[1]", "videos", "no tower for them")
+
+
+def states_are_of_their_towers(program, model):
+    """Pictures that other towers have read are no beginning of a prompt; text is."""
+    folder = os.path.join(os.path.dirname(model), "states-of-towers")
+    shutil.rmtree(folder, ignore_errors=True)
+    other = copy_of_model(model, "other", seed=6)
+    words = text("A question of some length, so that the state is worth a file, and nothing but text in all of it, once.")
+    plain, seen = user(words), user(image(png(84, 84, 110)), words)
+    with Server(program, model, "--ctx", "1000", "--cache-dir", folder) as s:
+        ask(s, plain), ask(s, seen)
+    with Server(program, other, "--ctx", "1000") as s:
+        fresh = ask(s, seen)
+    with Server(program, other, "--ctx", "1000", "--cache-dir", folder) as s:
+        again, same = ask(s, seen), ask(s, plain)
+        equal(said(again), said(fresh), "the answer of the other towers")
+        check(cached(again) < picture_rows(84, 84), f"{cached(again)} tokens of other towers are found")
+        check(cached(same) >= tokens(same) - 1, f"{cached(same)} of {tokens(same)} tokens of text are found")
+
+
 SHARED = [the_models_say_what_they_read, every_row_is_a_token, the_dialects_agree, a_video_is_its_frames, counting_does_not_encode, media_are_seen,
          a_picture_is_found_in_the_next_turn, a_picture_is_encoded_once_at_once, streams_and_several_answers, bad_media_are_refused_by_place,
          places_that_are_not_read, what_is_no_medium_here, what_does_not_fit_is_not_encoded, placeholders_without_media_are_refused,
          a_client_that_leaves_stops_it]
-OWN = [remote_addresses, states_with_pictures_outlive_the_server]
+OWN = [remote_addresses, states_with_pictures_outlive_the_server, states_are_of_their_towers, towers_that_cannot_be_used, one_tower_of_two]
 
 
 def main():

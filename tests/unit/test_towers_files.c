@@ -326,6 +326,49 @@ static void towers_from_another_file(void) {
   tiny_free(&t);
 }
 
+/* Text needs no towers: a checkpoint whose own cannot be used opens, says why, and takes those of another file. */
+static void odd_towers_are_no_obstacle_to_text(void) {
+  static const struct {
+    change what;
+    const char *name, *processor, *says;
+  } odd[] = {{REMOVE, V_NORM, NULL, V_NORM " is missing, expected [8]"},
+             {RETYPE, TABLE, NULL, TABLE ": expected F32, BF16 or F16, found I16"},
+             {SPOIL, V_NORM, NULL, V_NORM "[3] is infinite"},
+             {ADD, "model.visual.layers.linear_0.bias", NULL, "linear_0.bias is not a tensor of these towers"},
+             {NONE, "", "{\"image_processor\":{\"patch_size\":40}}", "image_processor.patch_size is 40, but the tower has 8"},
+             {NONE, "", "{\"image_processor\":", "processor_config.json"}};
+  tiny good;
+  build_model(&good, true);
+  for (size_t i = 0; i < IJ_COUNT_OF(odd); i++) {
+    tiny t;
+    ij_err err = {0};
+    ij_session *s = NULL;
+    ij_model *m = NULL;
+    ij_model_options o = ij_model_options_default();
+    o.n_threads = 1;
+    build_model(&t, true);
+    apply(&t.file, &(file_case){.what = odd[i].what, .name = odd[i].name, .new_name = "I16", .dims = {64}});
+    cw_write_tensors(&t.file, t.folder);
+    write_processor(t.folder, odd[i].processor);
+    CHECK_OK(ij_model_open(&m, t.folder, &o, &err), err);
+    CHECK(ij_model_towers(m) == NULL && ij_model_towers_error(m) != NULL);
+    CHECK_HAS(ij_model_towers_error(m), odd[i].says);
+    CHECK_OK(ij_session_open(&s, m, NULL, &err), err);
+    CHECK_OK(ij_session_eval(s, (const int32_t[]){1, 2, 3}, 3, &err), err);
+    ij_session_close(&s);
+    ij_model_close(&m);
+    o.mmproj = t.folder; /* asked for by name they must be right */
+    CHECK(ij_model_open(&m, good.folder, &o, &err) != IJ_OK);
+    write_processor(t.folder, NULL);
+    o.mmproj = good.folder;
+    CHECK_OK(ij_model_open(&m, t.folder, &o, &err), err);
+    CHECK(ij_model_towers(m) != NULL && ij_model_towers_error(m) == NULL);
+    ij_model_close(&m);
+    tiny_free(&t);
+  }
+  tiny_free(&good);
+}
+
 /* A weight that is infinite makes rows that are not numbers: an error, not rows. One tower of two is enough for its kind of media only. */
 static void damage_and_lack(void) {
   tiny t;
@@ -355,6 +398,7 @@ int main(void) {
   RUN(without_memory);
   RUN(a_model_has_its_towers);
   RUN(towers_from_another_file);
+  RUN(odd_towers_are_no_obstacle_to_text);
   RUN(damage_and_lack);
   return test_report();
 }
