@@ -385,6 +385,7 @@ class Stats:
     def __init__(self):
         self.counts = torch.zeros(C.LAYERS, C.EXPERTS)
         self.picks = None  # a list to keep (layer, idx) when a report wants it
+        self.real = None   # [B, n] bool: positions that are no padding
 
 
 def moe(P, p, x, layer, stats):
