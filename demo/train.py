@@ -103,7 +103,6 @@ def quantize_share(shared, weights, used, rank):
 
 def worker(rank, shared, args, start, log):
     torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
     os.nice(args.nice)
     weights, used = net.Weights(shared.flat), net.Weights(shared.used)
     tok = Tok(args.vocab)
