@@ -22,8 +22,8 @@ from sampler import Sampler
 from tok import CHAT_TEMPLATE, Tok
 
 SEED = 20261129
-# steps of two processes; one step is about 2 x (8 x 256 text + 36 x 64 short) = 8,700 positions
-PHASES = [("mix", 1500), ("anneal", 500), ("mtp", 300)]
+# steps of two processes; one step is about 2 x (8 x 256 of text + 36 short documents) = 7,400 tokens
+PHASES = [("mix", 2400), ("anneal", 700), ("mtp", 300)]
 RATE = {"mix": 2.0e-3, "anneal": 2.0e-3, "mtp": 2.0e-3}
 FLOOR, WARMUP, DECAY, BETA, CLIP = 0.03, 100, 0.1, (0.9, 0.95), 1.0
 BALANCE = {"mix": 2e-3, "anneal": 5e-4, "mtp": 0.0}
@@ -47,7 +47,8 @@ class Shared:
         self.counts = torch.zeros(procs, C.LAYERS, C.EXPERTS).share_memory_()
         self.loss = torch.zeros(procs, 8, 2, dtype=torch.double).share_memory_()
         self.norm = torch.zeros(procs, dtype=torch.double).share_memory_()
-        self.times = torch.zeros(procs, dtype=torch.double).share_memory_()
+        self.times = torch.zeros(procs, 2, dtype=torch.double).share_memory_()  # seconds of computing: wall, processor
+        self.tokens = torch.zeros(procs, dtype=torch.double).share_memory_()
         self.barrier = mp.get_context("fork").Barrier(procs)
 
     def wait(self):
@@ -123,22 +124,24 @@ def worker(rank, shared, args, start, log):
             if step < start:
                 step += 1
                 continue
-            t0 = time.time()
+            t0, c0 = time.time(), time.process_time()
             if quant:
                 quantize_share(shared, weights, used, rank)
                 shared.wait()
             stats = net.Stats()
             shared.loss[rank].zero_()
-            for b in sampler.step(step):
+            batches = sampler.step(step)
+            shared.tokens[rank] += sum(b.ids.numel() if b.real is None else int(b.real.sum()) for b in batches)
+            for b in batches:
                 if phase == "mtp":
                     if b.kind in ("text", "chat"):
                         shared.loss[rank, KINDS.index("mtp")] += torch.tensor([mtp_loss(P, b), 1.0], dtype=torch.double)
                 else:
                     share = TEXT_SHARE if b.kind == "text" else 1 - TEXT_SHARE
-                    value = trunk_loss(P, b, stats, share / shared.procs) 
+                    value = trunk_loss(P, b, stats, share / shared.procs)
                     shared.loss[rank, KINDS.index(b.kind)] += torch.tensor([value, 1.0], dtype=torch.double)
             shared.counts[rank].copy_(stats.counts)
-            shared.times[rank] = time.time() - t0
+            shared.times[rank] = torch.tensor([time.time() - t0, time.process_time() - c0], dtype=torch.double)
             shared.wait()
             g = shared.grad[:, lo:hi].sum(0)
             shared.norm[rank] = float(g.double().pow(2).mul_(move).sum())
@@ -188,13 +191,13 @@ def step_log(log, shared, phase, step, rate, norm, began):
     losses = " ".join("%s %.3f" % (k, float(s[i, 0] / s[i, 1])) for i, k in enumerate(KINDS) if s[i, 1] > 0)
     load = shared.counts.sum(0)[C.DENSE_LAYERS:]
     top = float((load.max(1)[0] / load.mean(1).clamp_min(1)).max())
-    log("step %d %s %s rate %.2e norm %.2f busiest expert %.2f compute %.2f s elapsed %.0f s" % (
-        step, phase, losses, rate, norm, top, float(shared.times.max()), time.time() - began))
+    log("step %d %s %s rate %.2e norm %.2f busiest expert %.2f wall %.2f s processor %.2f s tokens %.3f M elapsed %.0f s" % (
+        step, phase, losses, rate, norm, top, *shared.times.max(0)[0].tolist(), float(shared.tokens.sum()) / 1e6, time.time() - began))
 
 
 def save_state(args, shared, step):
     part = pathlib.Path(args.work) / "state.part"
-    torch.save({"step": step, "phases": args.phases, "flat": shared.flat, "m": shared.m, "v": shared.v}, part)
+    torch.save({"step": step, "tokens": shared.tokens, "phases": args.phases, "flat": shared.flat, "m": shared.m, "v": shared.v}, part)
     part.replace(pathlib.Path(args.work) / "state.pt")
 
 
@@ -247,7 +250,7 @@ def main():
         if s["phases"] != args.phases:
             raise SystemExit("%s belongs to a run with phases %s; remove it or ask for those" % (state, s["phases"]))
         start = s["step"]
-        for name in ("flat", "m", "v"):
+        for name in ("flat", "m", "v", "tokens"):
             getattr(shared, name).copy_(s[name])
     log("%s at step %d of %d; %.2f M weights; %.0f GFLOPS in one product; %s" % (
         "going on" if start else "starting", start, sum(counts), len(weights.flat) / 1e6, gemm_check(), json.dumps(dict(
