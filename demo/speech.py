@@ -13,7 +13,7 @@ import numpy as np
 WORDS = ("zero one two three four five six seven eight nine ten red green blue yellow black white up down left right stop go yes no open close "
          "light door water music play cat dog bird fish house tree car book sun moon north south east west hello goodbye").split()
 VOICES = ("m1 m2 m3 m4 m5 m6 m7 m8 f1 f2 f3 f4 Andy Annie Alicia Gene Jacky Lee Marco Mario Storm Tweaky adam anika antonio aunty benjamin "
-          "boris caleb david ed edward gustave john kaukovalta linda marcelo max michael michel miguel mike norbert pablo paul pedro quincy rob "
+          "boris caleb david ed edward gustave john kaukovalta linda marcelo max Michael michel miguel Mike norbert pablo paul pedro quincy rob "
           "robert sandro shelby travis victor zac").split()
 HELD = "f5 klatt2 Alex Andrea belinda Diogo Henrique Hugo iven2 steph grandma Denis".split()
 ACCENTS = ["en-us", "en-gb", "en-gb-scotland", "en-029"]
@@ -60,6 +60,10 @@ def utterances(count, voices, seed, folder, log, name):
     dest = pathlib.Path(folder) / (name + ".npz")
     if dest.exists():
         return
+    known = subprocess.run(["espeak-ng", "--voices=variant"], capture_output=True, text=True, check=True).stdout
+    missing = [v for v in voices if "!v/%s\n" % v not in known.replace(" \n", "\n") and "!v/%s " % v not in known]
+    if missing:  # it would speak with its default voice and say nothing
+        raise ValueError("espeak-ng has no voices " + " ".join(missing))
     dest.parent.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)
     parts, ends, texts, who = [], [], [], []
