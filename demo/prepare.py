@@ -14,7 +14,7 @@ def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--work", default=".cache/demo")
     ap.add_argument("--vocab", default=".cache/o200k_base.tiktoken")
-    ap.add_argument("--utterances", type=int, default=9000)
+    ap.add_argument("--utterances", type=int, default=12000)
     ap.add_argument("--held-utterances", type=int, default=400)
     a = ap.parse_args()
     work, began = pathlib.Path(a.work), time.time()

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import time
 
 import numpy as np
@@ -110,7 +111,7 @@ def worker(rank, shared, args, start, log):
     sampler = Sampler(args.work, tok, SEED, rank, shared.procs, args.rows, args.shorts)
     n = len(weights.flat)
     lo, hi = n * rank // shared.procs, n * (rank + 1) // shared.procs
-    step, began, saved = 0, time.time(), time.time()
+    step, began, saved, parent = 0, time.time(), time.time(), os.getppid()
     for phase, steps in args.phases:
         if step + steps <= start:
             step += steps
@@ -124,6 +125,8 @@ def worker(rank, shared, args, start, log):
             if step < start:
                 step += 1
                 continue
+            if os.getppid() != parent:
+                os._exit(1)  # the run was killed: nothing may go on alone
             t0, c0 = time.time(), time.process_time()
             if quant:
                 quantize_share(shared, weights, used, rank)
@@ -172,8 +175,9 @@ def worker(rank, shared, args, start, log):
                 if rank == 0:
                     save_state(args, shared, step)
                 return
-    if rank == 0:
-        save_state(args, shared, step)
+        if rank == 0:  # kept, so that a later phase can be tried again
+            save_state(args, shared, step)
+            shutil.copy(pathlib.Path(args.work) / "state.pt", pathlib.Path(args.work) / ("state-after-%s.pt" % phase))
 
 
 def balance(shared, weights, rate):
@@ -228,6 +232,7 @@ def main():
     ap.add_argument("--steps", help="steps of the three phases, for example 1500,500,300")
     ap.add_argument("--stop-at", type=int, default=0, help="leave after this many steps, as a killed run would")
     ap.add_argument("--save-every", type=float, default=120, help="seconds between states")
+    ap.add_argument("--export", help="write the folder from this state and leave; nothing is trained")
     ap.add_argument("--nice", type=int, default=0)
     args = ap.parse_args()
     counts = [int(x) for x in args.steps.split(",")] if args.steps else [n for _, n in PHASES]
@@ -242,6 +247,10 @@ def main():
 
     torch.set_num_threads(1)
     weights = net.Weights(seed=SEED)
+    if args.export:
+        weights.flat.copy_(torch.load(args.export)["flat"])
+        write_model(args, weights, log)
+        return
     shared = Shared(args.procs, weights)
     start = 0
     state = work / "state.pt"
@@ -265,7 +274,10 @@ def main():
             for p in workers:
                 p.terminate()
             raise SystemExit("a worker failed; the last state is in %s" % state)
-    weights = net.Weights(shared.flat)
+    write_model(args, net.Weights(shared.flat), log)
+
+
+def write_model(args, weights, log):
     size = ckpt.save(args.out, weights, [("tokenizer.json", Tok(args.vocab).json()), ("chat_template.jinja", CHAT_TEMPLATE),
                      ("tokenizer_config.json", json.dumps({"tokenizer_class": "TokenizersBackend", "add_bos_token": False}) + "\n")])
     log("written: %s, %.2f MB of weights" % (args.out, size / 1e6))
