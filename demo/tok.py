@@ -108,7 +108,9 @@ def conversation(tok, question, answer=None, image_rows=0, audio_rows=0, media_f
 CHAT_TEMPLATE = """{#- Inkling chat format: text, image and audio parts, effort block before the first message that is not a system message. -#}
 {%- set table = {'none': 0, 'minimal': 0.1, 'low': 0.2, 'medium': 0.7, 'high': 0.9, 'xhigh': 0.99, 'max': 0.99} -%}
 {%- set effort = reasoning_effort if reasoning_effort is defined and reasoning_effort is not none else 'high' -%}
-{%- set effort = table[effort] if effort in table else effort -%}
+{%- if effort is string %}{% set effort = table.get(effort | trim | lower, effort | trim | float) %}{% endif -%}
+{%- set effort = '%.2f' | format(effort | float) -%}
+{%- set effort = effort[:-3] if effort.endswith('.00') else effort[:-1] if effort.endswith('0') else effort -%}
 {%- macro body(role, content) -%}
 {%- if content is string -%}
 {%- if content %}{{ '<|message_' + role + '|><|content_text|>' + content + '<|end_message|>' }}{% endif -%}
@@ -135,7 +137,7 @@ CHAT_TEMPLATE = """{#- Inkling chat format: text, image and audio parts, effort 
 {{ '<|message_model|><|content_thinking|>' + m.reasoning_content + '<|end_message|>' }}
 {%- endif -%}
 {{ body(role, m.content) }}
-{%- if role == 'model' %}{{ '<|content_model_end_sampling|>' }}{% endif -%}
+{%- if role == 'model' and (m.content or m.reasoning_content) %}{{ '<|content_model_end_sampling|>' }}{% endif -%}
 {%- endfor -%}
 {%- if not ns.done %}{{ '<|message_system|><|content_text|>Thinking effort level: ' ~ effort ~ '<|end_message|>' }}{% endif -%}
 {%- if add_generation_prompt %}{{ '<|message_model|>' }}{% endif -%}
