@@ -299,7 +299,7 @@ def main():
     ap.add_argument("--vocab", default=".cache/o200k_base.tiktoken")
     ap.add_argument("--model", default=".cache/demo/model")
     ap.add_argument("--only")
-    ap.add_argument("--threads", type=int, default=2)
+    ap.add_argument("--threads", type=int, default=1)
     ap.add_argument("--scale", type=float, default=1.0)
     a = ap.parse_args()
     torch.set_num_threads(a.threads)
