@@ -13,6 +13,9 @@ from tok import conversation
 
 ROW = 256
 CYCLE = ["speech", "object", "speech", "closed", "chat", "object", "speech", "chat"]
+# From the second phase on every step has pictures too: after 1300 steps speech was learned and pictures were known by their colour only.
+LATER = [("object", "speech"), ("closed", "chat"), ("object", "chat"), ("closed", "speech")]
+LATER_ROWS, LATER_PICTURES, LATER_OTHERS = 0.75, 1.1, 0.65  # of rows and shorts
 
 
 def pad_docs(docs, multiple=16):
@@ -41,17 +44,17 @@ class Sampler:
         work = pathlib.Path(work)
         self.text = {n: np.load(work / "text" / (n + ".npy"), mmap_mode="r") for n in text_data.WEIGHT}
         self.names = list(self.text)
-        self.p = np.array([text_data.WEIGHT[n] for n in self.names])
-        self.p /= self.p.sum()
+        self.p = {phase: np.array([w[n] for n in self.names]) / sum(w.values())
+                  for phase, w in (("mix", text_data.WEIGHT), ("see", text_data.WEIGHT), ("anneal", text_data.ANNEAL_WEIGHT), ("mtp", text_data.ANNEAL_WEIGHT))}
         self.pictures = pictures.Pictures(work / "pictures")
         self.speech = speech.Speech(work / "speech" / "train.npz")
         train, _ = chat_data.split(text_data_pairs(work))
         self.groups = chat_data.groups(train)
 
-    def text_batch(self, rng, rows=None):
+    def text_batch(self, rng, phase, rows=None):
         out = []
         for _ in range(rows or self.rows):
-            a = self.text[self.names[rng.choice(len(self.names), p=self.p)]]
+            a = self.text[self.names[rng.choice(len(self.names), p=self.p[phase])]]
             at = int(rng.integers(0, len(a) - ROW - 1))
             out.append(a[at:at + ROW + 1].astype(np.int64))
         t = torch.from_numpy(np.stack(out))
@@ -89,17 +92,26 @@ class Sampler:
             bins.append(b)
         return Batch("speech", *pad_docs(docs), bins=torch.from_numpy(np.concatenate(bins)))
 
-    def step(self, step):
-        """-> the two batches of this rank at this step: continuous text, and short documents of one kind."""
+    def step(self, step, phase):
+        """-> the batches of this rank at this step of the whole run: continuous text, and short documents of one kind or two."""
         rng = np.random.default_rng([self.seed, self.rank, step])
-        kind = CYCLE[(step * self.procs + self.rank) % len(CYCLE)]
+        turn = step * self.procs + self.rank
+        if phase == "mix":
+            short = self.short_batch(rng, CYCLE[turn % len(CYCLE)], self.shorts)
+            return [self.text_batch(rng, phase), short]
+        text = self.text_batch(rng, phase, max(1, int(self.rows * LATER_ROWS)))
+        if phase == "mtp":
+            return [text, self.chat_batch(rng, self.shorts)]
+        picture, other = LATER[turn % len(LATER)]
+        return [text, self.short_batch(rng, picture, max(1, int(self.shorts * LATER_PICTURES))),
+                self.short_batch(rng, other, max(1, int(self.shorts * LATER_OTHERS)))]
+
+    def short_batch(self, rng, kind, n):
         if kind == "chat":
-            short = self.chat_batch(rng, self.shorts)
-        elif kind == "speech":
-            short = self.speech_batch(rng, max(1, self.shorts * 2 // 3))
-        else:
-            short = self.picture_batch(rng, self.shorts, kind)
-        return [self.text_batch(rng), short]
+            return self.chat_batch(rng, n)
+        if kind == "speech":
+            return self.speech_batch(rng, max(1, n * 2 // 3))
+        return self.picture_batch(rng, n, kind)
 
 
 _pairs = {}

@@ -15,6 +15,8 @@ import zlib
 import numpy as np
 
 WEIGHT = {"speeches": 0.22, "austen": 0.26, "bible": 0.12, "factbook": 0.10, "wordnet": 0.08, "moby": 0.10, "stories": 0.12}
+# While the rate falls: more of the long-form English that the model is for, less of what is easy or archaic.
+ANNEAL_WEIGHT = {"speeches": 0.30, "austen": 0.28, "bible": 0.06, "factbook": 0.16, "wordnet": 0.04, "moby": 0.06, "stories": 0.10}
 
 
 def speeches(raw):

@@ -1,6 +1,6 @@
 """Training: two processes with one set of weights in shared memory, each with its own batches; a killed run goes on from its last state.
 
-Phases (see PHASES): "mix" at a constant rate, "anneal" with a falling rate and the weights as the file will hold them (NVFP4 experts,
+Phases (see PHASES): "mix" at a constant rate, "see" the same with pictures in every step, "anneal" with a falling rate and the weights as the file will hold them (NVFP4 experts,
 BF16 elsewhere; straight-through), "mtp" for depth 1 of multi-token prediction on the frozen trunk, towards what the trunk itself
 would say next. The expert balance is kept by moving gate.bias against the load, never by a loss.
 """
@@ -23,17 +23,19 @@ from sampler import Sampler
 from tok import CHAT_TEMPLATE, Tok
 
 SEED = 20261129
-# steps of two processes; one step is about 2 x (8 x 256 of text + 36 short documents) = 7,400 tokens
-PHASES = [("mix", 2400), ("anneal", 700), ("mtp", 300)]
-RATE = {"mix": 2.0e-3, "anneal": 2.0e-3, "mtp": 2.0e-3}
+# steps of two processes; one of mix is about 2 x (8 x 256 of text + 36 short documents) = 7,400 tokens
+PHASES = [("mix", 1300), ("see", 1800), ("anneal", 700), ("mtp", 300)]
+RATE = {"mix": 2.0e-3, "see": 2.0e-3, "anneal": 2.0e-3, "mtp": 2.0e-3}
 FLOOR, WARMUP, DECAY, BETA, CLIP = 0.03, 100, 0.1, (0.9, 0.95), 1.0
-BALANCE = {"mix": 2e-3, "anneal": 5e-4, "mtp": 0.0}
-TEXT_SHARE = 0.6  # of the loss
+BALANCE = {"mix": 2e-3, "see": 1e-3, "anneal": 5e-4, "mtp": 0.0}
+TEXT_SHARE = {"mix": 0.6, "see": 0.5, "anneal": 0.55}  # of the loss; the rest is shared alike
 
 
 def rate_at(phase, i, n):
     if phase == "mix":
         return RATE[phase] * min(1.0, (i + 1) / WARMUP)
+    if phase == "see":
+        return RATE[phase]
     warm = min(1.0, (i + 1) / 20) if phase == "mtp" else 1.0
     return RATE[phase] * warm * (FLOOR + (1 - FLOOR) * (1 - i / n))
 
@@ -117,7 +119,7 @@ def worker(rank, shared, args, start, log):
             step += steps
             continue
         move, decay = (x[lo:hi] for x in masks(weights, phase))
-        quant = phase != "mix"
+        quant = phase in ("anneal", "mtp")
         P = (used if quant else weights).leaves(shared.grad[rank])
         if phase == "mtp":
             P = {k: t if k.startswith("model.mtp.") else t.detach() for k, t in P.items()}
@@ -133,14 +135,14 @@ def worker(rank, shared, args, start, log):
                 shared.wait()
             stats = net.Stats()
             shared.loss[rank].zero_()
-            batches = sampler.step(step)
+            batches = sampler.step(step, phase)
             shared.tokens[rank] += sum(b.ids.numel() if b.real is None else int(b.real.sum()) for b in batches)
             for b in batches:
                 if phase == "mtp":
                     if b.kind in ("text", "chat"):
                         shared.loss[rank, KINDS.index("mtp")] += torch.tensor([mtp_loss(P, b), 1.0], dtype=torch.double)
                 else:
-                    share = TEXT_SHARE if b.kind == "text" else 1 - TEXT_SHARE
+                    share = TEXT_SHARE[phase] if b.kind == "text" else (1 - TEXT_SHARE[phase]) / (len(batches) - 1)
                     value = trunk_loss(P, b, stats, share / shared.procs)
                     shared.loss[rank, KINDS.index(b.kind)] += torch.tensor([value, 1.0], dtype=torch.double)
             shared.counts[rank].copy_(stats.counts)
@@ -229,7 +231,7 @@ def main():
     ap.add_argument("--procs", type=int, default=2)
     ap.add_argument("--rows", type=int, default=8, help="rows of 256 tokens of text per process and step")
     ap.add_argument("--shorts", type=int, default=36, help="short documents per process and step")
-    ap.add_argument("--steps", help="steps of the three phases, for example 1500,500,300")
+    ap.add_argument("--steps", help="steps of the phases, for example 1300,1800,700,300")
     ap.add_argument("--stop-at", type=int, default=0, help="leave after this many steps, as a killed run would")
     ap.add_argument("--save-every", type=float, default=120, help="seconds between states")
     ap.add_argument("--export", help="write the folder from this state and leave; nothing is trained")
