@@ -23,10 +23,29 @@ OBJECTS = {n: n.split("red-")[-1].replace("evergreen-", "").replace("-", " ") fo
     "red-apple banana strawberry watermelon grapes pineapple carrot mushroom evergreen-tree cactus tulip sunflower fish whale octopus snail "
     "butterfly penguin turtle elephant frog house bicycle airplane rocket sailboat umbrella star red-heart sun key hammer scissors pizza "
     "hamburger guitar trumpet crown basketball camera candle balloon").split()}
-TRAIN_STYLES = ["noto", "noto-v1", "twemoji", "fluent-emoji-flat", "emojione"]
+COLOURED = ["noto", "noto-v1", "twemoji", "fluent-emoji-flat", "emojione", "fxemoji", "streamline-emojis"]
+INK = ["fluent-emoji-high-contrast", "emojione-monotone", "icon-park", "ph", "mdi", "tabler", "lucide"]  # one ink; some are outlines
+TRAIN_STYLES = COLOURED + INK
 HELD_STYLES = ["openmoji"]
+# What sets that do not use the names of emoji call the objects; an object without an entry is looked up by its own name, then left out.
+KEYS = {
+    "fxemoji": {"red apple": "redapple", "tree": "christmastree", "house": "housebuilding", "heart": "redheart", "sun": "blacksunwithrays", "pizza": "sliceofpizza",
+                "scissors": "blackscissors"},
+    "streamline-emojis": {"strawberry": "strawberry-1", "watermelon": "watermelon-1", "cactus": "cactus-1", "sunflower": "sunflower-1", "penguin": "penguin-1",
+                          "frog": "frog-face", "pizza": "pizza-1", "hamburger": "hamburger-1", "tree": "christmas-tree", "house": "house-with-garden"},
+    "mdi": {"apple": "food-apple", "grapes": "fruit-grapes", "pineapple": "fruit-pineapple", "watermelon": "fruit-watermelon", "tulip": "flower-tulip",
+            "tree": "pine-tree", "sailboat": "sail-boat", "house": "home", "guitar": "guitar-acoustic", "sun": "white-balance-sunny"},
+    "ph": {"apple": None, "tulip": "flower-tulip", "tree": "tree-evergreen"},
+    "tabler": {"grapes": "grape", "house": "home", "bicycle": None, "basketball": "ball-basketball", "watermelon": None},
+    "lucide": {"grapes": "grape", "tree": "tree-pine", "bicycle": None},
+    "icon-park": {"house": "home", "bicycle": "bike", "watermelon": "watermelon-one", "tree": "christmas-tree", "scissors": None, "heart": None,
+                  "rocket": None},
+}
 FONTS = ["dejavu/DejaVuSans", "dejavu/DejaVuSans-Bold", "dejavu/DejaVuSansMono", "dejavu/DejaVuSansMono-Bold", "dejavu/DejaVuSerif",
-         "dejavu/DejaVuSerif-Bold", "liberation/LiberationSans-Regular", "liberation/LiberationSans-Bold", "liberation/LiberationMono-Regular"]
+         "dejavu/DejaVuSerif-Bold", "liberation/LiberationSans-Regular", "liberation/LiberationSans-Bold", "liberation/LiberationMono-Regular",
+         "crosextra/Caladea-Regular", "crosextra/Caladea-Bold", "crosextra/Carlito-Bold", "freefont/FreeMonoBold", "freefont/FreeSans",
+         "freefont/FreeSerif", "freefont/FreeSerifBold", "lato/Lato-Regular", "lato/Lato-Black", "open-sans/OpenSans-Bold",
+         "roboto/unhinted/RobotoTTF/Roboto-Regular", "roboto/unhinted/RobotoTTF/Roboto-Bold"]
 HELD_FONTS = ["liberation/LiberationSerif-Regular", "liberation/LiberationSerif-Bold", "liberation/LiberationMono-Bold"]
 QUESTIONS = ["What is in the picture?", "What is this?", "What do you see?", None]
 
@@ -41,6 +60,17 @@ def answer(label):
     return {"grapes": "Grapes.", "scissors": "Scissors.", "sun": "The sun."}.get(label, article(label)[0].upper() + article(label)[1:] + ".")
 
 
+def find_icon(d, style, name, label):
+    """The name of the drawing of an object in a set, or None."""
+    keys = [KEYS[style][label]] if label in KEYS.get(style, {}) else [name] if style not in KEYS else [name, label.replace(" ", "-")]
+    for key in keys:
+        while key is not None and key not in d["icons"]:
+            key = d.get("aliases", {}).get(key, {}).get("parent")
+        if key is not None:
+            return key
+    return None
+
+
 def rasterize(raw, out, log):
     """Every object in every style as 96 x 96 RGBA, through librsvg."""
     out.mkdir(parents=True, exist_ok=True)
@@ -50,10 +80,11 @@ def rasterize(raw, out, log):
             continue
         d = json.loads((raw / "icons" / style / "package/icons.json").read_text())
         rows = []
-        for name in OBJECTS:
-            key = name
-            while key not in d["icons"]:
-                key = d["aliases"][key]["parent"]
+        for name, label in OBJECTS.items():
+            key = find_icon(d, style, name, label)
+            if key is None:
+                rows.append(np.zeros((96, 96, 4), np.uint8))
+                continue
             icon = d["icons"][key]
             w, h = icon.get("width", d.get("width", 16)), icon.get("height", d.get("height", 16))
             svg = ('<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="%s %s %s %s">%s</svg>'
@@ -63,7 +94,7 @@ def rasterize(raw, out, log):
             rows.append(np.asarray(Image.open(png).convert("RGBA").resize((96, 96))))
             png.unlink()
         np.save(dest, np.stack(rows))
-        log("pictures: %d objects in style %s" % (len(rows), style))
+        log("pictures: %d objects in style %s" % (sum(bool(r[..., 3].any()) for r in rows), style))
 
 
 def draw_shape(shape, colour, rng):
@@ -105,7 +136,7 @@ def draw_digit(digit, rng, held):
     faces = HELD_FONTS if held else FONTS
     face = faces[rng.integers(len(faces))]
     if face not in _fonts:
-        (path,) = glob.glob("/usr/share/fonts/truetype/%s*/%s.ttf" % tuple(face.split("/")))
+        (path,) = glob.glob("/usr/share/fonts/truetype/%s*/%s.ttf" % tuple(face.split("/", 1)))
         _fonts[face] = ImageFont.truetype(path, 84)
     im = Image.new("RGBA", (96, 96), (0, 0, 0, 0))
     d = ImageDraw.Draw(im)
@@ -115,15 +146,17 @@ def draw_digit(digit, rng, held):
     return np.asarray(im)
 
 
-def compose(rgba, rng, turn, flip):
-    """Random turn, size, place, light and background -> [48, 48, 3] uint8."""
+def compose(rgba, rng, turn, flip, warp=0.0):
+    """Random turn, size, place, light and background -> [48, 48, 3] uint8. warp: how far sides may stretch and lean."""
     t = torch.from_numpy(rgba.astype(np.float32)).permute(2, 0, 1)[None] / 255
     angle = float(rng.uniform(-turn, turn)) * np.pi / 180
-    scale = float(rng.uniform(1.0, 1.45))
+    scale = float(rng.uniform(1.0, 1.45 + 1.5 * warp))
     sx = scale * (-1 if flip and rng.random() < 0.5 else 1)
     c, s = np.cos(angle), np.sin(angle)
     room = max(0.0, 1 - 1 / scale) * scale
-    theta = torch.tensor([[[c * sx, -s * scale, float(rng.uniform(-room, room))], [s * sx, c * scale, float(rng.uniform(-room, room))]]], dtype=torch.float32)
+    lean, stretch = float(rng.uniform(-warp, warp)), float(np.exp(rng.uniform(-warp, warp)))
+    theta = torch.tensor([[[c * sx * stretch, (lean * c - s) * scale, float(rng.uniform(-room, room))],
+                           [s * sx * stretch, (lean * s + c) * scale, float(rng.uniform(-room, room))]]], dtype=torch.float32)
     t[:, :3] *= t[:, 3:]
     # the source is twice as fine as the picture: sample at 96, then average
     grid = F.affine_grid(theta, (1, 4, 96, 96), align_corners=False)
@@ -144,42 +177,83 @@ class Pictures:
         k = k if k < len(CLOSED) else k - 10
         label = CLOSED[k]
         if label.startswith("digit "):
-            return compose(draw_digit(DIGITS.index(label[6:]), rng, held), rng, 12, False), label
+            return compose(draw_digit(DIGITS.index(label[6:]), rng, held), rng, 12, False, 0 if held else 0.2), label
         colour, shape = label.split(" ")
         turn = 0 if shape in ("square", "diamond", "cross") else 25
         return compose(draw_shape(shape, COLOURS[colour], rng), rng, turn + 8, shape in ("circle", "ring", "heart", "star")), label
 
     def object(self, rng, held):
-        styles = HELD_STYLES if held else TRAIN_STYLES
-        k = int(rng.integers(len(self.names)))
-        rgba = self.art[styles[rng.integers(len(styles))]][k]
-        if not held:
-            rgba = self.restyle(rgba, rng)
-        return compose(rgba, rng, 20 if not held else 5, not held), self.names[k]
+        if held:
+            k, style = int(rng.integers(len(self.names))), HELD_STYLES[rng.integers(len(HELD_STYLES))]
+            return compose(self.art[style][k], rng, 5, False), self.names[k]
+        ink = rng.random() < 0.35
+        while True:
+            k, style = int(rng.integers(len(self.names))), (INK if ink else COLOURED)[rng.integers(len(INK if ink else COLOURED))]
+            rgba = self.art[style][k]
+            if rgba[..., 3].any():
+                break
+        rgba = self.colour_in(rgba, k, rng) if ink else cartoon(rgba, rng) if rng.random() < 0.4 else rgba
+        return compose(restyle(rgba, rng), rng, 20, True, 0.15), self.names[k]
 
-    @staticmethod
-    def restyle(rgba, rng):
-        """What styles differ in, made up: outlines, flat or pale colours, little saturation."""
-        x = rgba.astype(np.float32)
-        if rng.random() < 0.35:  # a dark outline around the drawing
-            a = torch.from_numpy(x[..., 3] / 255)[None, None]
-            r = int(rng.integers(1, 4))
-            wide = F.max_pool2d(a, 2 * r + 1, 1, r)[0, 0].numpy()
-            inner = x[..., 3:] / 255
-            x[..., :3] = x[..., :3] * inner + 20 * (1 - inner)
-            x[..., 3] = wide * 255
-        if rng.random() < 0.35:  # dark inner edges
-            g = x[..., :3].mean(-1)
-            e = np.abs(np.diff(g, axis=0, prepend=g[:1])) + np.abs(np.diff(g, axis=1, prepend=g[:, :1]))
-            x[..., :3] *= np.clip(1 - e / 60, 0.1, 1)[..., None]
-        if rng.random() < 0.4:
-            g = x[..., :3].mean(-1, keepdims=True)
-            x[..., :3] = g + (x[..., :3] - g) * rng.uniform(0.2, 1.3)
-        if rng.random() < 0.4:
-            x[..., :3] += rng.normal(0, 22, 3)
-        if rng.random() < 0.3:
-            x[..., :3] = 255 * (np.clip(x[..., :3], 0, 255) / 255) ** rng.uniform(0.5, 1.6)
-        return np.clip(x, 0, 255).astype(np.uint8)
+    def colour_in(self, rgba, k, rng):
+        """A drawing of one ink: dark lines around what they enclose, or the whole shape, in a colour of the object elsewhere or in any."""
+        ink = rgba[..., 3].astype(np.float32) / 255
+        with_rim = np.pad((ink > 0.3).astype(np.uint8) * 255, 1)
+        outside = Image.fromarray(with_rim).copy()  # what comes from an array is not written to
+        ImageDraw.floodfill(outside, (0, 0), 128)
+        inside = (np.asarray(outside)[1:-1, 1:-1] == 0).astype(np.float32)
+        ref = self.art[COLOURED[rng.integers(5)]][k]
+        solid = ref[..., :3][ref[..., 3] > 200].astype(np.float32)
+        colour = solid[rng.integers(len(solid))] if len(solid) and rng.random() < 0.7 else rng.uniform(60, 255, 3)
+        dark = rng.uniform(0, 50, 3)
+        lines, body = (dark, colour) if rng.random() < 0.6 else (colour, np.full(3, 255.0) if rng.random() < 0.5 else dark)
+        alpha = np.maximum(ink, inside if rng.random() < 0.8 else 0)
+        rgb = lines * ink[..., None] + body * (1 - ink[..., None])
+        return np.concatenate([rgb, alpha[..., None] * 255], -1).clip(0, 255).astype(np.uint8)
+
+
+def cartoon(rgba, rng):
+    """A few flat colours with dark lines between them and around."""
+    seen = rgba[..., 3] > 100
+    flat = np.asarray(Image.fromarray(rgba[..., :3]).quantize(int(rng.integers(3, 8)), kmeans=1))
+    colour = np.zeros((int(flat.max()) + 1, 3), np.float32)
+    for i in range(len(colour)):
+        at = (flat == i) & seen
+        if at.any():
+            colour[i] = rgba[..., :3][at].mean(0)
+    x = colour[flat]
+    region = np.where(seen, flat.astype(np.int32), -1)
+    edge = np.zeros(region.shape, bool)
+    edge[:, 1:] |= region[:, 1:] != region[:, :-1]
+    edge[1:] |= region[1:] != region[:-1]
+    # lines between colours only where regions are large enough to be meant
+    wide = F.max_pool2d(torch.from_numpy(edge.astype(np.float32))[None, None], 3, 1, 1)[0, 0].numpy() if rng.random() < 0.7 else edge.astype(np.float32)
+    x = x * (1 - wide[..., None]) + rng.uniform(0, 40) * wide[..., None]
+    return np.concatenate([x, (np.maximum(seen, wide) * 255)[..., None]], -1).clip(0, 255).astype(np.uint8)
+
+
+def restyle(rgba, rng):
+    """What styles differ in, made up: outlines, flat or pale colours, little saturation."""
+    x = rgba.astype(np.float32)
+    if rng.random() < 0.3:  # a dark outline around the drawing
+        a = torch.from_numpy(x[..., 3] / 255)[None, None]
+        r = int(rng.integers(1, 4))
+        wide = F.max_pool2d(a, 2 * r + 1, 1, r)[0, 0].numpy()
+        inner = x[..., 3:] / 255
+        x[..., :3] = x[..., :3] * inner + 20 * (1 - inner)
+        x[..., 3] = wide * 255
+    if rng.random() < 0.3:  # dark inner edges
+        g = x[..., :3].mean(-1)
+        e = np.abs(np.diff(g, axis=0, prepend=g[:1])) + np.abs(np.diff(g, axis=1, prepend=g[:, :1]))
+        x[..., :3] *= np.clip(1 - e / 60, 0.1, 1)[..., None]
+    if rng.random() < 0.4:
+        g = x[..., :3].mean(-1, keepdims=True)
+        x[..., :3] = g + (x[..., :3] - g) * rng.uniform(0.2, 1.3)
+    if rng.random() < 0.4:
+        x[..., :3] += rng.normal(0, 22, 3)
+    if rng.random() < 0.3:
+        x[..., :3] = 255 * (np.clip(x[..., :3], 0, 255) / 255) ** rng.uniform(0.5, 1.6)
+    return np.clip(x, 0, 255).astype(np.uint8)
 
 
 def to_patches(im):

@@ -14,7 +14,7 @@ from tok import conversation
 ROW = 256
 CYCLE = ["speech", "object", "speech", "closed", "chat", "object", "speech", "chat"]
 # From the second phase on every step has pictures too: after 1300 steps speech was learned and pictures were known by their colour only.
-LATER = [("object", "speech"), ("closed", "chat"), ("object", "chat"), ("closed", "speech")]
+LATER = [("object", "speech"), ("closed", "chat"), ("object", "chat"), ("closed", "speech"), ("object", "chat")]
 LATER_ROWS, LATER_PICTURES, LATER_OTHERS = 0.75, 1.1, 0.65  # of rows and shorts
 
 
