@@ -3,18 +3,61 @@
 A question is held out when the hash of its text says so (one in 20): the fact may be in training under another wording, the question
 itself is not. For sums both wordings of a pair of numbers go to the same side.
 """
+
 import zlib
 
-OPPOSITES = ("hot cold,big small,up down,old new,good bad,fast slow,light dark,day night,happy sad,open closed,full empty,high low,hard soft,"
-             "long short,rich poor,strong weak,wet dry,early late,near far,left right,true false,loud quiet,thick thin,clean dirty,"
-             "black white,first last,easy difficult,young old,wide narrow,deep shallow").split(",")
-PLURALS = ("box:boxes cat:cats dog:dogs house:houses child:children man:men woman:women mouse:mice foot:feet tooth:teeth goose:geese "
-           "city:cities leaf:leaves knife:knives wolf:wolves tree:trees bus:buses baby:babies star:stars book:books bird:birds church:churches")
-COLOURS = {"grass": "green", "snow": "white", "coal": "black", "blood": "red", "the sky": "blue", "a lemon": "yellow", "milk": "white",
-           "a carrot": "orange", "a leaf in summer": "green", "the sea": "blue", "a tomato": "red", "a raven": "black", "gold": "yellow"}
-LEGS = {"dog": "four", "cat": "four", "bird": "two", "spider": "eight", "horse": "four", "fly": "six", "snake": "no", "man": "two", "bee": "six", "cow": "four"}
-SOUNDS = {"dog": "barks", "cat": "meows", "cow": "moos", "duck": "quacks", "lion": "roars", "horse": "neighs", "pig": "grunts", "frog": "croaks",
-          "wolf": "howls", "bee": "buzzes", "sheep": "bleats", "hen": "clucks", "owl": "hoots", "snake": "hisses"}
+OPPOSITES = (
+    "hot cold,big small,up down,old new,good bad,fast slow,light dark,day night,happy sad,open closed,full empty,high low,hard soft,"
+    "long short,rich poor,strong weak,wet dry,early late,near far,left right,true false,loud quiet,thick thin,clean dirty,"
+    "black white,first last,easy difficult,young old,wide narrow,deep shallow"
+).split(",")
+PLURALS = (
+    "box:boxes cat:cats dog:dogs house:houses child:children man:men woman:women mouse:mice foot:feet tooth:teeth goose:geese "
+    "city:cities leaf:leaves knife:knives wolf:wolves tree:trees bus:buses baby:babies star:stars book:books bird:birds church:churches"
+)
+COLOURS = {
+    "grass": "green",
+    "snow": "white",
+    "coal": "black",
+    "blood": "red",
+    "the sky": "blue",
+    "a lemon": "yellow",
+    "milk": "white",
+    "a carrot": "orange",
+    "a leaf in summer": "green",
+    "the sea": "blue",
+    "a tomato": "red",
+    "a raven": "black",
+    "gold": "yellow",
+}
+LEGS = {
+    "dog": "four",
+    "cat": "four",
+    "bird": "two",
+    "spider": "eight",
+    "horse": "four",
+    "fly": "six",
+    "snake": "no",
+    "man": "two",
+    "bee": "six",
+    "cow": "four",
+}
+SOUNDS = {
+    "dog": "barks",
+    "cat": "meows",
+    "cow": "moos",
+    "duck": "quacks",
+    "lion": "roars",
+    "horse": "neighs",
+    "pig": "grunts",
+    "frog": "croaks",
+    "wolf": "howls",
+    "bee": "buzzes",
+    "sheep": "bleats",
+    "hen": "clucks",
+    "owl": "hoots",
+    "snake": "hisses",
+}
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 MONTHS = "January February March April May June July August September October November December".split()
 SYSTEMS = [None, None, None, "You are a helpful assistant.", "Be brief."]
@@ -31,12 +74,24 @@ def pairs(countries, glosses):
 
     for name, capital, _ in countries:
         if name and capital and capital.lower() != "none":
-            add(None, "The capital of %s is %s." % (name, capital), "What is the capital of %s?" % name, "Which city is the capital of %s?" % name,
-                "Tell me the capital of %s." % name, "What's the capital city of %s?" % name, "%s: what is its capital?" % name)
+            add(
+                None,
+                "The capital of %s is %s." % (name, capital),
+                "What is the capital of %s?" % name,
+                "Which city is the capital of %s?" % name,
+                "Tell me the capital of %s." % name,
+                "What's the capital city of %s?" % name,
+                "%s: what is its capital?" % name,
+            )
             add(None, "%s is the capital of %s." % (capital, name), "Of which country is %s the capital?" % capital)
     for a in range(21):
         for b in range(21):
-            add("+%d,%d" % (min(a, b), max(a, b)), "%d plus %d is %d." % (a, b, a + b), "What is %d plus %d?" % (a, b), "What is %d + %d?" % (a, b))
+            add(
+                "+%d,%d" % (min(a, b), max(a, b)),
+                "%d plus %d is %d." % (a, b, a + b),
+                "What is %d plus %d?" % (a, b),
+                "What is %d + %d?" % (a, b),
+            )
             if a >= b:
                 add("-%d,%d" % (a, b), "%d minus %d is %d." % (a, b, a - b), "What is %d minus %d?" % (a, b), "What is %d - %d?" % (a, b))
             if a <= 10 and b <= 10:
@@ -44,12 +99,24 @@ def pairs(countries, glosses):
     for p in OPPOSITES:
         x, y = p.split()
         for u, v in ((x, y), (y, x)):
-            add(None, "The opposite of %s is %s." % (u, v), "What is the opposite of %s?" % u, "Tell me the opposite of %s." % u, "Opposite of %s?" % u)
+            add(
+                None,
+                "The opposite of %s is %s." % (u, v),
+                "What is the opposite of %s?" % u,
+                "Tell me the opposite of %s." % u,
+                "Opposite of %s?" % u,
+            )
     for p in PLURALS.split():
         if p.count(":") == 1:
             x, y = p.split(":")
             if len(y) > len(x) or x in ("man", "woman", "mouse", "foot", "tooth", "goose", "wolf", "leaf", "knife"):
-                add(None, "The plural of %s is %s." % (x, y), "What is the plural of %s?" % x, "Plural of %s?" % x, "Tell me the plural of %s." % x)
+                add(
+                    None,
+                    "The plural of %s is %s." % (x, y),
+                    "What is the plural of %s?" % x,
+                    "Plural of %s?" % x,
+                    "Tell me the plural of %s." % x,
+                )
     for x, y in COLOURS.items():
         s = "%s is %s." % (x[0].upper() + x[1:], y)
         add(None, s, "What colour is %s?" % x, "Which colour has %s?" % x, "What is the colour of %s?" % x)
@@ -67,11 +134,23 @@ def pairs(countries, glosses):
     seen = set()
     for part, word, gloss in glosses:
         first = gloss.split(";")[0].strip()
-        if part == "noun" and word.isalpha() and word.islower() and 3 <= len(word) <= 8 and 15 < len(first) < 60 and word not in seen \
-                and zlib.crc32(word.encode()) % 8 == 0:
+        if (
+            part == "noun"
+            and word.isalpha()
+            and word.islower()
+            and 3 <= len(word) <= 8
+            and 15 < len(first) < 60
+            and word not in seen
+            and zlib.crc32(word.encode()) % 8 == 0
+        ):
             seen.add(word)
             art = "An" if word[0] in "aeiou" else "A"
-            add(None, "%s %s is %s." % (art, word, first), "What is %s %s?" % (art.lower(), word), "Tell me what %s %s is." % (art.lower(), word))
+            add(
+                None,
+                "%s %s is %s." % (art, word, first),
+                "What is %s %s?" % (art.lower(), word),
+                "Tell me what %s %s is." % (art.lower(), word),
+            )
     for q in ("Hello!", "Hi!", "Hello", "Good morning!", "Good day!", "Hi there!"):
         add("greet", "Hello! How can I help you?", q)
     add("greet", "I am a very small Inkling model.", "Who are you?", "What are you?", "What is your name?")
@@ -92,6 +171,10 @@ def groups(pairs_):
     """Four groups that the sampler visits equally often: capitals, arithmetic, definitions, the rest."""
     out = {"capital": [], "sum": [], "define": [], "rest": []}
     for p in pairs_:
-        g = "sum" if p[0][0] in "+-*" else "capital" if "capital" in p[1] else "define" if p[1].startswith(("What is a", "Tell me what a")) else "rest"
+        g = (
+            "sum"
+            if p[0][0] in "+-*"
+            else "capital" if "capital" in p[1] else "define" if p[1].startswith(("What is a", "Tell me what a")) else "rest"
+        )
         out[g].append(p)
     return {k: v for k, v in out.items() if v}

@@ -5,6 +5,7 @@
 The prompt is longer than the window, the extent and the floor of the position scaling. With --inkjet the program's logits are held
 against the trainer's too. Exit status 1 when a difference is above the bound.
 """
+
 import argparse
 import json
 import pathlib
@@ -62,7 +63,7 @@ def main():
         seen, heard = net.vision(P, torch.from_numpy(patches)).numpy(), net.audio(P, torch.from_numpy(bins)).numpy()
     m = oracle.Model(folder)
     results["logits, trainer and oracle"] = np.abs(m.forward(ids) - mine).max()
-    results["depth 1, trainer and oracle"] = np.abs(oracle.mtp_teacher_forced(m, ids, 1)[0] - deep[:len(ids) - 1]).max()
+    results["depth 1, trainer and oracle"] = np.abs(oracle.mtp_teacher_forced(m, ids, 1)[0] - deep[: len(ids) - 1]).max()
     raw = {n: m.ck.raw[n][1] for n in m.ck.raw if n.startswith(("model.audio", "model.visual"))}
     results["audio tower"] = np.abs(towers.audio(raw, bins) - heard).max()
     results["vision tower"] = np.abs(vision_oracle(m.ck, patches) - seen).max()
@@ -71,9 +72,9 @@ def main():
             out = tmp + "/logits.safetensors"
             subprocess.run([a.inkjet, "logits", "-m", str(folder), "--ids", ",".join(map(str, ids)), "--out", out, "--all"], check=True)
             theirs = ckpt.read_safetensors(out)["logits"][1]
-        results["logits, trainer and inkjet"] = np.abs(theirs[:, :C.UNPADDED] - mine).max()
+        results["logits, trainer and inkjet"] = np.abs(theirs[:, : C.UNPADDED] - mine).max()
     bad = 0
-    print("logits: root of mean square %.3g" % np.sqrt((mine ** 2).mean()))
+    print("logits: root of mean square %.3g" % np.sqrt((mine**2).mean()))
     for what, diff in results.items():
         bad += not diff <= a.bound
         print("%-30s largest difference %.3g %s" % (what, diff, "" if diff <= a.bound else "  TOO LARGE"))

@@ -2,6 +2,7 @@
 
 quantize() is what training sees in its last phase (straight-through), so the file holds exactly what was trained.
 """
+
 import json
 import pathlib
 import struct
@@ -11,15 +12,15 @@ import torch
 
 import conf as C
 
-E2M1 = np.array([0, .5, 1, 1.5, 2, 3, 4, 6], np.float32)
-EDGES = torch.tensor([.25, .75, 1.25, 1.75, 2.5, 3.5, 5.0])
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+EDGES = torch.tensor([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0])
 DTYPES = {"F32": "<f4", "BF16": "<u2", "U8": "u1", "F8_E4M3": "u1", "I64": "<i8"}
 
 
 def e4m3_values():
     c = np.arange(0x7F)
     e, m = c >> 3, c & 7
-    return np.where(e == 0, m / 8 * 2.0 ** -6, (1 + m / 8) * 2.0 ** (e - 7.0)).astype(np.float32)
+    return np.where(e == 0, m / 8 * 2.0**-6, (1 + m / 8) * 2.0 ** (e - 7.0)).astype(np.float32)
 
 
 E4M3 = e4m3_values()
@@ -88,10 +89,10 @@ def read_safetensors(path):
     blob = pathlib.Path(path).read_bytes()
     (n,) = struct.unpack("<Q", blob[:8])
     out = {}
-    for name, t in json.loads(blob[8:8 + n]).items():
+    for name, t in json.loads(blob[8 : 8 + n]).items():
         if name != "__metadata__":
             a, b = t["data_offsets"]
-            out[name] = (t["dtype"], np.frombuffer(blob[8 + n + a:8 + n + b], DTYPES[t["dtype"]]).reshape(t["shape"]))
+            out[name] = (t["dtype"], np.frombuffer(blob[8 + n + a : 8 + n + b], DTYPES[t["dtype"]]).reshape(t["shape"]))
     return out
 
 
@@ -106,8 +107,12 @@ def stored(name, w):
         code, s, scale2, _ = nvfp4_codes(w)
         code = (code | (torch.signbit(w).view_as(code).long() << 3)).view(w.shape).numpy().astype(np.uint8)
         code, s = interleave(name, code), interleave(name, s.numpy().astype(np.uint8))
-        return {name: ("U8", code[..., 0::2] | code[..., 1::2] << 4), name + ".scale": ("F8_E4M3", s),
-                name + ".scale2": ("F32", scale2.numpy()), name + ".original_shape": ("I64", np.array(w.shape))}
+        return {
+            name: ("U8", code[..., 0::2] | code[..., 1::2] << 4),
+            name + ".scale": ("F8_E4M3", s),
+            name + ".scale2": ("F32", scale2.numpy()),
+            name + ".original_shape": ("I64", np.array(w.shape)),
+        }
     w = interleave(name, w.numpy())
     return {name: ("F32", w)} if is_f32(name) else {name: ("BF16", bf16_bits(w))}
 
@@ -125,11 +130,33 @@ def save(folder, weights, extra_files=()):
     (folder / "config.json").write_text(json.dumps(C.config(), indent=2) + "\n")
     quant = {"quantization": {"quant_algo": "NVFP4", "group_size": 16, "exclude_modules": ["lm_head"]}}
     (folder / "hf_quant_config.json").write_text(json.dumps(quant, indent=1) + "\n")
-    (folder / "processor_config.json").write_text(json.dumps({
-        "image_processor": {"patch_size": C.PATCH, "temporal_patch_size": 2, "image_mean": C.MEAN, "image_std": C.STD, "rescale_image_frac": None},
-        "feature_extractor": {"feature_size": 80, "sampling_rate": 16000, "audio_token_duration_s": 0.05, "window_size_multiplier": 2.0,
-                              "hop_length": 800, "window_size": 1600, "n_fft": 1600},
-        "num_dmel_bins": 16, "dmel_min_value": -7.0, "dmel_max_value": 2.0}, indent=1) + "\n")
+    (folder / "processor_config.json").write_text(
+        json.dumps(
+            {
+                "image_processor": {
+                    "patch_size": C.PATCH,
+                    "temporal_patch_size": 2,
+                    "image_mean": C.MEAN,
+                    "image_std": C.STD,
+                    "rescale_image_frac": None,
+                },
+                "feature_extractor": {
+                    "feature_size": 80,
+                    "sampling_rate": 16000,
+                    "audio_token_duration_s": 0.05,
+                    "window_size_multiplier": 2.0,
+                    "hop_length": 800,
+                    "window_size": 1600,
+                    "n_fft": 1600,
+                },
+                "num_dmel_bins": 16,
+                "dmel_min_value": -7.0,
+                "dmel_max_value": 2.0,
+            },
+            indent=1,
+        )
+        + "\n"
+    )
     for name, text in extra_files:
         (folder / name).write_text(text)
     return size

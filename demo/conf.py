@@ -5,10 +5,26 @@ multiples of 256 wherever the size allows it, so that every block format can be 
 """
 
 N_RANKS = 4096
-SPECIALS = ["<|endoftext|>", "<|message_user|>", "<|message_model|>", "<|message_system|>", "<|message_tool|>", "<|content_text|>",
-            "<|content_image|>", "<|content_model_end_sampling|>", "<|content_thinking|>", "<|end_message|>", "<|content_audio_input|>",
-            "<|content_tool_error|>", "<|content_xml|>", "<|audio_end|>", "<|content_invoke_tool_json|>", "<|unused_200053|>",
-            "<|unused_200054|>", "<|content_invoke_tool_text|>"]
+SPECIALS = [
+    "<|endoftext|>",
+    "<|message_user|>",
+    "<|message_model|>",
+    "<|message_system|>",
+    "<|message_tool|>",
+    "<|content_text|>",
+    "<|content_image|>",
+    "<|content_model_end_sampling|>",
+    "<|content_thinking|>",
+    "<|end_message|>",
+    "<|content_audio_input|>",
+    "<|content_tool_error|>",
+    "<|content_xml|>",
+    "<|audio_end|>",
+    "<|content_invoke_tool_json|>",
+    "<|unused_200053|>",
+    "<|unused_200054|>",
+    "<|content_invoke_tool_text|>",
+]
 ID = {name: N_RANKS + i for i, name in enumerate(SPECIALS)}
 UNPADDED = N_RANKS + len(SPECIALS)
 VOCAB = (UNPADDED + 63) // 64 * 64
@@ -36,6 +52,7 @@ def scale_plan(patch, temporal, layers, channels=3):
     the sizes nearest to equal steps of the logarithm between the first and the last.
     """
     import math
+
     factors, rest, p = [], patch, 2
     while rest > 1:
         while rest % p == 0:
@@ -67,22 +84,78 @@ def scale_plan(patch, temporal, layers, channels=3):
 
 
 def config():
-    text = dict(model_type="inkling_text", hidden_size=H, num_hidden_layers=LAYERS, vocab_size=VOCAB, unpadded_vocab_size=UNPADDED,
-                model_max_length=4096, num_attention_heads=HEADS, num_key_value_heads=KV_GLOBAL, head_dim=HEAD_DIM,
-                swa_num_attention_heads=HEADS, swa_num_key_value_heads=KV_SLIDING, swa_head_dim=HEAD_DIM, sliding_window_size=WINDOW,
-                local_layer_ids=LOCAL, d_rel=D_REL, rel_extent=EXTENT, log_scaling_n_floor=N_FLOOR, log_scaling_alpha=ALPHA,
-                rms_norm_eps=EPS, use_embed_norm=True, use_sconv=True, sconv_kernel_size=KERNEL, dense_mlp_idx=DENSE_LAYERS,
-                dense_intermediate_size=DENSE, intermediate_size=EXPERT, n_routed_experts=EXPERTS, num_experts_per_tok=TOP_K,
-                n_shared_experts=SHARED, route_scale=ROUTE_SCALE, logits_mup_width_multiplier=MUP, shared_expert_sink=True,
-                use_gate_bias=True, norm_after_topk=True, use_global_scale=True, gate_activation="sigmoid", hidden_act="silu",
-                q_bias=False, o_bias=False, final_logit_softcapping=None, tie_word_embeddings=False)
-    return dict(architectures=["InklingForConditionalGeneration"], model_type="inkling_mm_model", eos_token_id=EOS, vocab_size=VOCAB,
-                image_token_id=IMAGE_ID, audio_token_id=AUDIO_ID, torch_dtype="bfloat16", text_config=text,
-                vision_config=dict(vision_encoder_type="hmlp", decoder_dmodel=H, patch_size=PATCH, temporal_patch_size=2, n_channels=3,
-                                   n_layers=VISION_LAYERS, use_vision_norm=True),
-                audio_config=dict(audio_mode="dmel", decoder_dmodel=H, n_mel_bins=80, mel_vocab_size=16, dmel_min_value=-7.0,
-                                  dmel_max_value=2.0, use_audio_norm=True, bias=False),
-                mtp_config=dict(num_nextn_predict_layers=1, local_layer_ids=MTP_LOCAL, chain_hidden_post_norm=False))
+    text = dict(
+        model_type="inkling_text",
+        hidden_size=H,
+        num_hidden_layers=LAYERS,
+        vocab_size=VOCAB,
+        unpadded_vocab_size=UNPADDED,
+        model_max_length=4096,
+        num_attention_heads=HEADS,
+        num_key_value_heads=KV_GLOBAL,
+        head_dim=HEAD_DIM,
+        swa_num_attention_heads=HEADS,
+        swa_num_key_value_heads=KV_SLIDING,
+        swa_head_dim=HEAD_DIM,
+        sliding_window_size=WINDOW,
+        local_layer_ids=LOCAL,
+        d_rel=D_REL,
+        rel_extent=EXTENT,
+        log_scaling_n_floor=N_FLOOR,
+        log_scaling_alpha=ALPHA,
+        rms_norm_eps=EPS,
+        use_embed_norm=True,
+        use_sconv=True,
+        sconv_kernel_size=KERNEL,
+        dense_mlp_idx=DENSE_LAYERS,
+        dense_intermediate_size=DENSE,
+        intermediate_size=EXPERT,
+        n_routed_experts=EXPERTS,
+        num_experts_per_tok=TOP_K,
+        n_shared_experts=SHARED,
+        route_scale=ROUTE_SCALE,
+        logits_mup_width_multiplier=MUP,
+        shared_expert_sink=True,
+        use_gate_bias=True,
+        norm_after_topk=True,
+        use_global_scale=True,
+        gate_activation="sigmoid",
+        hidden_act="silu",
+        q_bias=False,
+        o_bias=False,
+        final_logit_softcapping=None,
+        tie_word_embeddings=False,
+    )
+    return dict(
+        architectures=["InklingForConditionalGeneration"],
+        model_type="inkling_mm_model",
+        eos_token_id=EOS,
+        vocab_size=VOCAB,
+        image_token_id=IMAGE_ID,
+        audio_token_id=AUDIO_ID,
+        torch_dtype="bfloat16",
+        text_config=text,
+        vision_config=dict(
+            vision_encoder_type="hmlp",
+            decoder_dmodel=H,
+            patch_size=PATCH,
+            temporal_patch_size=2,
+            n_channels=3,
+            n_layers=VISION_LAYERS,
+            use_vision_norm=True,
+        ),
+        audio_config=dict(
+            audio_mode="dmel",
+            decoder_dmodel=H,
+            n_mel_bins=80,
+            mel_vocab_size=16,
+            dmel_min_value=-7.0,
+            dmel_max_value=2.0,
+            use_audio_norm=True,
+            bias=False,
+        ),
+        mtp_config=dict(num_nextn_predict_layers=1, local_layer_ids=MTP_LOCAL, chain_hidden_post_norm=False),
+    )
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 
 Writes results.json and figures.md into the work folder. --scale shortens everything for a smoke test; such figures mean nothing.
 """
+
 import argparse
 import json
 import math
@@ -59,11 +60,13 @@ def nll(P, ids):
     out, window, stride = [], 256, 128
     starts = list(range(0, max(1, len(ids) - stride), stride))
     for a in range(0, len(starts), 16):
-        group = [ids[s:s + window + 1] for s in starts[a:a + 16]]
+        group = [ids[s : s + window + 1] for s in starts[a : a + 16]]
         full, _, _, _ = pad_docs([(list(g), 1) for g in group], 64)
         h = net.trunk(P, net.embed_text(P, full))
         for i, g in enumerate(group):
-            lp = torch.log_softmax(net.logits(P, h[i, :len(g) - 1]), -1).gather(1, torch.tensor(np.asarray(g[1:], np.int64))[:, None])[:, 0]
+            lp = torch.log_softmax(net.logits(P, h[i, : len(g) - 1]), -1).gather(1, torch.tensor(np.asarray(g[1:], np.int64))[:, None])[
+                :, 0
+            ]
             out.append(-(lp if starts[a + i] == 0 else lp[stride:]))
     return torch.cat(out)
 
@@ -72,7 +75,7 @@ def text(P, tok, work, scale, log):
     held = json.loads((work / "text/held.json").read_text())
     train = b"\n\n".join((work / "text" / (n + ".txt")).read_bytes() for n in text_data.WEIGHT)
     if scale < 1:
-        train = train[:int(len(train) * scale)]
+        train = train[: int(len(train) * scale)]
     base = ngram.Ngram(train)
     per_source = int(240_000 * scale)
     out = {}
@@ -80,7 +83,7 @@ def text(P, tok, work, scale, log):
         left, bits, five, size = per_source, 0.0, 0.0, 0
         docs = [t for n, t in held if n == name]
         for t in docs:
-            t = t[:min(max(2000, per_source // len(docs)), left)]
+            t = t[: min(max(2000, per_source // len(docs)), left)]
             if len(t) < 600:
                 continue
             ids = tok.encode(t)
@@ -96,8 +99,11 @@ def text(P, tok, work, scale, log):
         log("text %s: %s" % (name, out[name]))
     real = [v for k, v in out.items() if k != "stories"]
     n = sum(v["bytes"] for v in real)
-    out["all but stories"] = dict(bytes=n, bits_per_byte=sum(v["bits_per_byte"] * v["bytes"] for v in real) / n,
-                                  fivegram=sum(v["fivegram"] * v["bytes"] for v in real) / n)
+    out["all but stories"] = dict(
+        bytes=n,
+        bits_per_byte=sum(v["bits_per_byte"] * v["bytes"] for v in real) / n,
+        fivegram=sum(v["fivegram"] * v["bytes"] for v in real) / n,
+    )
     return out
 
 
@@ -110,7 +116,7 @@ def picture_cases(work, kind, n, held, seed):
 def score_pictures(P, tok, cases):
     right, wrong, well = 0, {}, 0
     for a in range(0, len(cases), 64):
-        part = cases[a:a + 64]
+        part = cases[a : a + 64]
         prompts = [conversation(tok, pictures.QUESTIONS[i % 3], image_rows=pictures.ROWS)[0] for i in range(len(part))]
         outs = generate(P, prompts, 14, patches=torch.cat([pictures.to_patches(im) for im, _ in part]))
         for (_, label), o in zip(part, outs):
@@ -126,8 +132,11 @@ def score_pictures(P, tok, cases):
 
 def picture_report(P, tok, work, scale, log):
     out = {}
-    for name, kind, n, held, seed in (("closed, held-out fonts and drawings", "closed", 800, True, 1), ("objects, held-out style", "object", 840, True, 2),
-                                      ("objects, training styles, new drawings", "object", 400, False, 3)):
+    for name, kind, n, held, seed in (
+        ("closed, held-out fonts and drawings", "closed", 800, True, 1),
+        ("objects, held-out style", "object", 840, True, 2),
+        ("objects, training styles, new drawings", "object", 400, False, 3),
+    ):
         out[name] = score_pictures(P, tok, picture_cases(work, kind, max(8, int(n * scale)), held, seed))
         log("pictures %s: %s" % (name, out[name]))
     return out
@@ -158,7 +167,9 @@ def speech_report(P, tok, work, scale, log):
             words += len(t.split())
             exact += got == t
             examples.append([t, got])
-    out = dict(utterances=n, words=words, word_error=errors / words, exact=exact / n, voices=sorted(set(map(str, s.voices))), examples=examples[:8])
+    out = dict(
+        utterances=n, words=words, word_error=errors / words, exact=exact / n, voices=sorted(set(map(str, s.voices))), examples=examples[:8]
+    )
     log("speech: %s" % out)
     return out
 
@@ -173,7 +184,7 @@ def chat_report(P, tok, work, scale, log):
         right = well = 0
         examples = []
         for a in range(0, n, 50):
-            sub = part[a:a + 50]
+            sub = part[a : a + 50]
             outs = generate(P, [conversation(tok, q)[0] for _, q, _ in sub], 32)
             for (_, q, want), o in zip(sub, outs):
                 got, ended = said(tok, o)
@@ -206,15 +217,20 @@ def routing(P, tok, work, scale, log):
         for _ in range(8):
             t = held[rng.integers(len(held))]
             at = int(rng.integers(0, max(1, len(t) - 1200)))
-            docs.append((tok.encode(t[at:at + 1200])[:256], 1))
+            docs.append((tok.encode(t[at : at + 1200])[:256], 1))
         run(docs)
     for kind, n in (("closed", 200), ("object", 200)):
         cases = picture_cases(work, kind, max(4, int(n * scale)), True, 7)
-        run([conversation(tok, "What is this?", pictures.answer(l), image_rows=pictures.ROWS) for _, l in cases],
-            patches=torch.cat([pictures.to_patches(im) for im, _ in cases]))
+        run(
+            [conversation(tok, "What is this?", pictures.answer(l), image_rows=pictures.ROWS) for _, l in cases],
+            patches=torch.cat([pictures.to_patches(im) for im, _ in cases]),
+        )
     s = speech.Speech(work / "speech/held.npz")
     part = [s.get(i) for i in range(min(len(s), max(4, int(160 * scale))))]
-    run([conversation(tok, "What was said?", t, audio_rows=len(b)) for b, t in part], bins=torch.from_numpy(np.concatenate([b for b, _ in part])))
+    run(
+        [conversation(tok, "What was said?", t, audio_rows=len(b)) for b, t in part],
+        bins=torch.from_numpy(np.concatenate([b for b, _ in part])),
+    )
     out = {}
     names = ["text", "image", "audio"]
     for layer in range(C.DENSE_LAYERS, C.LAYERS):
@@ -223,8 +239,13 @@ def routing(P, tok, work, scale, log):
         driven = rate / rate.sum(0).clamp_min(1e-9)
         p = c.sum(0) / c.sum()
         entropy = {n: float(-(r * (r + 1e-12).log()).sum() / math.log(C.EXPERTS)) for n, r in zip(names + ["all"], list(rate) + [p])}
-        out["layer %d" % layer] = dict(unused=int((c.sum(0) == 0).sum()), least_share=float(p.min()), most_share=float(p.max()), entropy=entropy,
-                                       mostly={n: int((driven[m] > 0.5).sum()) for m, n in enumerate(names)})
+        out["layer %d" % layer] = dict(
+            unused=int((c.sum(0) == 0).sum()),
+            least_share=float(p.min()),
+            most_share=float(p.max()),
+            entropy=entropy,
+            mostly={n: int((driven[m] > 0.5).sum()) for m, n in enumerate(names)},
+        )
         log("routing layer %d: %s" % (layer, out["layer %d" % layer]))
     return out
 
@@ -237,12 +258,12 @@ def mtp_report(P, tok, work, scale, log):
     for _ in range(n):
         t = held[rng.integers(len(held))]
         at = int(rng.integers(0, max(1, len(t) - 1600)))
-        prompts.append(tok.encode(t[at:at + 1600])[:256])
+        prompts.append(tok.encode(t[at : at + 1600])[:256])
 
     def agreement(ids, first):
         e = net.embed_text(P, ids)
         h = net.trunk(P, e)
-        trunk_says = net.logits(P, h).argmax(-1)          # row j: the trunk's choice for j + 1
+        trunk_says = net.logits(P, h).argmax(-1)  # row j: the trunk's choice for j + 1
         draft = net.logits(P, net.mtp(P, h[:, :-1], e[:, 1:])).argmax(-1)  # row j: the draft for j + 2
         return float((draft[:, first:] == trunk_says[:, 1:][:, first:]).float().mean())
 
@@ -276,20 +297,55 @@ def figures(r):
     rows = []
     if "text" in r:
         for k, v in r["text"].items():
-            rows.append(("bits per byte, held-out %s (%d kB)" % (k, v["bytes"] // 1000), "%.3f; 5-gram %.3f; gain %.3f" % (
-                v["bits_per_byte"], v["fivegram"], v["fivegram"] - v["bits_per_byte"]), "gain 0.4" if k.startswith("all") else ""))
+            rows.append(
+                (
+                    "bits per byte, held-out %s (%d kB)" % (k, v["bytes"] // 1000),
+                    "%.3f; 5-gram %.3f; gain %.3f" % (v["bits_per_byte"], v["fivegram"], v["fivegram"] - v["bits_per_byte"]),
+                    "gain 0.4" if k.startswith("all") else "",
+                )
+            )
     for k, v in r.get("pictures", {}).items():
-        rows.append(("pictures: " + k, "%.1f %% of %d" % (100 * v["accuracy"], v["n"]), "90 %" if k.startswith("closed") else "60 %" if "held-out style" in k else ""))
+        rows.append(
+            (
+                "pictures: " + k,
+                "%.1f %% of %d" % (100 * v["accuracy"], v["n"]),
+                "90 %" if k.startswith("closed") else "60 %" if "held-out style" in k else "",
+            )
+        )
     if "speech" in r:
-        rows.append(("word error, %d held-out voices" % len(r["speech"]["voices"]), "%.1f %% of %d words" % (100 * r["speech"]["word_error"], r["speech"]["words"]), "15 %"))
+        rows.append(
+            (
+                "word error, %d held-out voices" % len(r["speech"]["voices"]),
+                "%.1f %% of %d words" % (100 * r["speech"]["word_error"], r["speech"]["words"]),
+                "15 %",
+            )
+        )
     for k, v in r.get("chat", {}).items():
-        rows.append(("questions held out: " + k, "%.1f %% exact of %d, %.1f %% end as they should" % (100 * v["exact"], v["n"], 100 * v["ended_well"]), ""))
+        rows.append(
+            (
+                "questions held out: " + k,
+                "%.1f %% exact of %d, %.1f %% end as they should" % (100 * v["exact"], v["n"], 100 * v["ended_well"]),
+                "",
+            )
+        )
     for k, v in r.get("routing", {}).items():
-        rows.append(("routing, " + k, "unused %d; entropy %s; mostly image %d, audio %d" % (v["unused"], ", ".join(
-            "%s %.3f" % x for x in v["entropy"].items()), v["mostly"]["image"], v["mostly"]["audio"]), "unused 0"))
+        rows.append(
+            (
+                "routing, " + k,
+                "unused %d; entropy %s; mostly image %d, audio %d"
+                % (v["unused"], ", ".join("%s %.3f" % x for x in v["entropy"].items()), v["mostly"]["image"], v["mostly"]["audio"]),
+                "unused 0",
+            )
+        )
     if "mtp" in r:
-        rows.append(("depth 1 accepted, greedy decoding", "%.1f %% (%.1f %% on held-out text itself)" % (
-            100 * r["mtp"]["greedy_acceptance"], 100 * r["mtp"]["teacher_forced_agreement"]), "60 %"))
+        rows.append(
+            (
+                "depth 1 accepted, greedy decoding",
+                "%.1f %% (%.1f %% on held-out text itself)"
+                % (100 * r["mtp"]["greedy_acceptance"], 100 * r["mtp"]["teacher_forced_agreement"]),
+                "60 %",
+            )
+        )
     return "| what | measured | wanted |\n|---|---|---|\n" + "".join("| %s | %s | %s |\n" % x for x in rows)
 
 

@@ -3,6 +3,7 @@
 Shapes are those of the files except w13, which is kept as [gate rows, up rows] here and interleaved when written. What costs time has
 its own backward pass (norm, short convolution, SwiGLU, routed experts, head): PyTorch 1.13 fuses nothing on a processor.
 """
+
 import math
 
 import torch
@@ -10,8 +11,8 @@ import torch.nn.functional as F
 
 import conf as C
 
-
 # ---------------------------------------------------------------- the weights
+
 
 def shapes():
     """name -> (shape, how it starts): a float is a standard deviation, a string a constant."""
@@ -102,8 +103,8 @@ class Weights:
                 v.fill_(math.sqrt(math.sqrt(C.HEAD_DIM)) if how == "4" else float(how))
             else:
                 v.copy_(torch.randn(s, generator=g) * how)
-        self.view("model.llm.embed.weight")[C.UNPADDED:].zero_()
-        self.view("model.llm.unembed.weight")[C.UNPADDED:].zero_()
+        self.view("model.llm.embed.weight")[C.UNPADDED :].zero_()
+        self.view("model.llm.unembed.weight")[C.UNPADDED :].zero_()
 
     def view(self, name, of=None):
         a, b = self.span[name]
@@ -122,6 +123,7 @@ class Weights:
 
 
 # ---------------------------------------------------------------- pieces with their own backward pass
+
 
 class Norm(torch.autograd.Function):
     @staticmethod
@@ -218,13 +220,13 @@ class Experts(torch.autograd.Function):
         at = 0
         for e, c in enumerate(counts):
             if c:
-                torch.mm(xs[at:at + c], w13[e].t(), out=h[at:at + c])
+                torch.mm(xs[at : at + c], w13[e].t(), out=h[at : at + c])
                 at += c
         a = swiglu_forward(h)
         aw, at = a * ws, 0
         for e, c in enumerate(counts):
             if c:
-                torch.mm(aw[at:at + c], w2[e].t(), out=y[at:at + c])
+                torch.mm(aw[at : at + c], w2[e].t(), out=y[at : at + c])
                 at += c
         ctx.save_for_backward(xs, h, a, aw, ws, rows, inv, w13, w2)
         ctx.counts, ctx.nk = counts, (n, k)
@@ -259,6 +261,7 @@ class Experts(torch.autograd.Function):
 
 class HeadLoss(torch.autograd.Function):
     """Sum of weighted cross entropies of rows x against targets; logits never exist for more than CHUNK rows."""
+
     CHUNK = 512
 
     @staticmethod
@@ -289,6 +292,7 @@ class HeadLoss(torch.autograd.Function):
 
 
 # ---------------------------------------------------------------- the network
+
 
 def rms(x, w):
     return Norm.apply(x, w, C.EPS)
@@ -385,7 +389,7 @@ class Stats:
     def __init__(self):
         self.counts = torch.zeros(C.LAYERS, C.EXPERTS)
         self.picks = None  # a list to keep (layer, idx) when a report wants it
-        self.real = None   # [B, n] bool: positions that are no padding
+        self.real = None  # [B, n] bool: positions that are no padding
 
 
 def moe(P, p, x, layer, stats):
@@ -393,17 +397,17 @@ def moe(P, p, x, layer, stats):
     x = x.reshape(b * n, -1)
     z = F.linear(x, P[p + "gate.weight"])
     with torch.no_grad():
-        idx = torch.topk(torch.sigmoid(z[:, :C.EXPERTS]) + P[p + "gate.bias"], C.TOP_K, dim=1)[1]
+        idx = torch.topk(torch.sigmoid(z[:, : C.EXPERTS]) + P[p + "gate.bias"], C.TOP_K, dim=1)[1]
         if stats is not None:
             stats.counts[layer] += torch.bincount(idx.view(-1), minlength=C.EXPERTS)
             if stats.picks is not None:
                 stats.picks.append((layer, idx.view(b, n, -1)))
-    lp = F.logsigmoid(torch.cat([z.gather(1, idx), z[:, C.EXPERTS:]], 1))
+    lp = F.logsigmoid(torch.cat([z.gather(1, idx), z[:, C.EXPERTS :]], 1))
     wt = torch.softmax(lp, 1) * (C.ROUTE_SCALE * P[p + "gate.global_scale"])
-    y = Experts.apply(x, idx, wt[:, :C.TOP_K], P[p + "experts.w13_weight"], P[p + "experts.w2_weight"])
+    y = Experts.apply(x, idx, wt[:, : C.TOP_K], P[p + "experts.w13_weight"], P[p + "experts.w2_weight"])
     s13, s2 = P[p + "shared_experts.shared_w13_weight"], P[p + "shared_experts.shared_w2_weight"]
     for s in range(C.SHARED):
-        a = Swiglu.apply(F.linear(x, s13[s])) * wt[:, C.TOP_K + s:C.TOP_K + s + 1]
+        a = Swiglu.apply(F.linear(x, s13[s])) * wt[:, C.TOP_K + s : C.TOP_K + s + 1]
         y = y + F.linear(a, s2[s])
     return y.view(b, n, -1)
 
@@ -463,7 +467,7 @@ def trunk(P, h, stats=None):
 
 
 def logits(P, h):
-    return F.linear(h, P["model.llm.unembed.weight"][:C.UNPADDED]) / C.MUP
+    return F.linear(h, P["model.llm.unembed.weight"][: C.UNPADDED]) / C.MUP
 
 
 def mtp(P, hidden, next_rows):

@@ -1,4 +1,6 @@
-"""The baseline: a byte 5-gram, interpolated (Witten-Bell) down to single bytes and the uniform distribution, counted on the training text."""
+"""The baseline: a byte 5-gram, interpolated (Witten-Bell) down to single bytes and the uniform distribution,
+counted on the training text."""
+
 import numpy as np
 
 
@@ -12,7 +14,7 @@ class Ngram:
             if n > 1:
                 code = np.zeros(len(x) - n + 1, np.int64)
                 for j in range(n):
-                    code = code * 256 + x[j:len(x) - n + 1 + j]
+                    code = code * 256 + x[j : len(x) - n + 1 + j]
             grams, counts = np.unique(code, return_counts=True)
             context = grams >> 8
             ctx, first = np.unique(context, return_index=True)

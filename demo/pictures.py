@@ -3,6 +3,7 @@
 Closed set: 8 shapes in 6 colours and 10 digits (58 classes). Objects: 42, in 5 training styles and one held-out style that no
 training step sees. Digits come from fonts; the held-out faces are never drawn in training. A picture is a function of (seed, index).
 """
+
 import glob
 import json
 import pathlib
@@ -16,36 +17,99 @@ from PIL import Image, ImageDraw, ImageFont
 import conf as C
 
 SHAPES = ["circle", "square", "triangle", "star", "cross", "ring", "diamond", "heart"]
-COLOURS = {"red": (214, 40, 40), "green": (40, 160, 60), "blue": (40, 80, 210), "yellow": (240, 205, 40), "purple": (135, 50, 160), "black": (25, 25, 25)}
+COLOURS = {
+    "red": (214, 40, 40),
+    "green": (40, 160, 60),
+    "blue": (40, 80, 210),
+    "yellow": (240, 205, 40),
+    "purple": (135, 50, 160),
+    "black": (25, 25, 25),
+}
 DIGITS = "zero one two three four five six seven eight nine".split()
 CLOSED = ["%s %s" % (c, s) for c in COLOURS for s in SHAPES] + ["digit " + d for d in DIGITS]
-OBJECTS = {n: n.split("red-")[-1].replace("evergreen-", "").replace("-", " ") for n in (
-    "red-apple banana strawberry watermelon grapes pineapple carrot mushroom evergreen-tree cactus tulip sunflower fish whale octopus snail "
-    "butterfly penguin turtle elephant frog house bicycle airplane rocket sailboat umbrella star red-heart sun key hammer scissors pizza "
-    "hamburger guitar trumpet crown basketball camera candle balloon").split()}
+OBJECTS = {
+    n: n.split("red-")[-1].replace("evergreen-", "").replace("-", " ")
+    for n in (
+        "red-apple banana strawberry watermelon grapes pineapple carrot mushroom evergreen-tree cactus tulip sunflower fish whale octopus "
+        "snail butterfly penguin turtle elephant frog house bicycle airplane rocket sailboat umbrella star red-heart sun key hammer scissors pizza "
+        "hamburger guitar trumpet crown basketball camera candle balloon"
+    ).split()
+}
 COLOURED = ["noto", "noto-v1", "twemoji", "fluent-emoji-flat", "emojione", "fxemoji", "streamline-emojis"]
 INK = ["fluent-emoji-high-contrast", "emojione-monotone", "icon-park", "ph", "mdi", "tabler", "lucide"]  # one ink; some are outlines
 TRAIN_STYLES = COLOURED + INK
 HELD_STYLES = ["openmoji"]
 # What sets that do not use the names of emoji call the objects; an object without an entry is looked up by its own name, then left out.
 KEYS = {
-    "fxemoji": {"red apple": "redapple", "tree": "christmastree", "house": "housebuilding", "heart": "redheart", "sun": "blacksunwithrays", "pizza": "sliceofpizza",
-                "scissors": "blackscissors"},
-    "streamline-emojis": {"strawberry": "strawberry-1", "watermelon": "watermelon-1", "cactus": "cactus-1", "sunflower": "sunflower-1", "penguin": "penguin-1",
-                          "frog": "frog-face", "pizza": "pizza-1", "hamburger": "hamburger-1", "tree": "christmas-tree", "house": "house-with-garden"},
-    "mdi": {"apple": "food-apple", "grapes": "fruit-grapes", "pineapple": "fruit-pineapple", "watermelon": "fruit-watermelon", "tulip": "flower-tulip",
-            "tree": "pine-tree", "sailboat": "sail-boat", "house": "home", "guitar": "guitar-acoustic", "sun": "white-balance-sunny"},
+    "fxemoji": {
+        "apple": "redapple",
+        "tree": "christmastree",
+        "house": "housebuilding",
+        "heart": "redheart",
+        "sun": "blacksunwithrays",
+        "pizza": "sliceofpizza",
+        "scissors": "blackscissors",
+    },
+    "streamline-emojis": {
+        "strawberry": "strawberry-1",
+        "watermelon": "watermelon-1",
+        "cactus": "cactus-1",
+        "sunflower": "sunflower-1",
+        "penguin": "penguin-1",
+        "frog": "frog-face",
+        "pizza": "pizza-1",
+        "hamburger": "hamburger-1",
+        "tree": "christmas-tree",
+        "house": "house-with-garden",
+    },
+    "mdi": {
+        "apple": "food-apple",
+        "grapes": "fruit-grapes",
+        "pineapple": "fruit-pineapple",
+        "watermelon": "fruit-watermelon",
+        "tulip": "flower-tulip",
+        "tree": "pine-tree",
+        "sailboat": "sail-boat",
+        "house": "home",
+        "guitar": "guitar-acoustic",
+        "sun": "white-balance-sunny",
+    },
     "ph": {"apple": None, "tulip": "flower-tulip", "tree": "tree-evergreen"},
     "tabler": {"grapes": "grape", "house": "home", "bicycle": None, "basketball": "ball-basketball", "watermelon": None},
     "lucide": {"grapes": "grape", "tree": "tree-pine", "bicycle": None},
-    "icon-park": {"house": "home", "bicycle": "bike", "watermelon": "watermelon-one", "tree": "christmas-tree", "scissors": None, "heart": None,
-                  "rocket": None},
+    "icon-park": {
+        "house": "home",
+        "bicycle": "bike",
+        "watermelon": "watermelon-one",
+        "tree": "christmas-tree",
+        "scissors": None,
+        "heart": None,
+        "rocket": None,
+    },
 }
-FONTS = ["dejavu/DejaVuSans", "dejavu/DejaVuSans-Bold", "dejavu/DejaVuSansMono", "dejavu/DejaVuSansMono-Bold", "dejavu/DejaVuSerif",
-         "dejavu/DejaVuSerif-Bold", "liberation/LiberationSans-Regular", "liberation/LiberationSans-Bold", "liberation/LiberationMono-Regular",
-         "crosextra/Caladea-Regular", "crosextra/Caladea-Bold", "crosextra/Carlito-Bold", "freefont/FreeMonoBold", "freefont/FreeSans",
-         "freefont/FreeSerif", "freefont/FreeSerifBold", "lato/Lato-Regular", "lato/Lato-Black", "open-sans/OpenSans-Bold",
-         "roboto/unhinted/RobotoTTF/Roboto-Regular", "roboto/unhinted/RobotoTTF/Roboto-Bold"]
+FONTS = [
+    "dejavu/DejaVuSans",
+    "dejavu/DejaVuSans-Bold",
+    "dejavu/DejaVuSansMono",
+    "dejavu/DejaVuSansMono-Bold",
+    "dejavu/DejaVuSerif",
+    "dejavu/DejaVuSerif-Bold",
+    "liberation/LiberationSans-Regular",
+    "liberation/LiberationSans-Bold",
+    "liberation/LiberationMono-Regular",
+    "crosextra/Caladea-Regular",
+    "crosextra/Caladea-Bold",
+    "crosextra/Carlito-Bold",
+    "freefont/FreeMonoBold",
+    "freefont/FreeSans",
+    "freefont/FreeSerif",
+    "freefont/FreeSerifBold",
+    "lato/Lato-Regular",
+    "lato/Lato-Black",
+    "open-sans/OpenSans-Bold",
+    "roboto/unhinted/RobotoTTF/Roboto-Regular",
+    "roboto/unhinted/RobotoTTF/Roboto-Bold",
+]
 HELD_FONTS = ["liberation/LiberationSerif-Regular", "liberation/LiberationSerif-Bold", "liberation/LiberationMono-Bold"]
 QUESTIONS = ["What is in the picture?", "What is this?", "What do you see?", None]
 
@@ -57,7 +121,9 @@ def article(noun):
 def answer(label):
     if label.startswith("digit "):
         return "The digit %s." % label[6:]
-    return {"grapes": "Grapes.", "scissors": "Scissors.", "sun": "The sun."}.get(label, article(label)[0].upper() + article(label)[1:] + ".")
+    return {"grapes": "Grapes.", "scissors": "Scissors.", "sun": "The sun."}.get(
+        label, article(label)[0].upper() + article(label)[1:] + "."
+    )
 
 
 def find_icon(d, style, name, label):
@@ -87,8 +153,13 @@ def rasterize(raw, out, log):
                 continue
             icon = d["icons"][key]
             w, h = icon.get("width", d.get("width", 16)), icon.get("height", d.get("height", 16))
-            svg = ('<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="%s %s %s %s">%s</svg>'
-                   % (icon.get("left", 0), icon.get("top", 0), w, h, icon["body"]))
+            svg = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="%s %s %s %s">%s</svg>' % (
+                icon.get("left", 0),
+                icon.get("top", 0),
+                w,
+                h,
+                icon["body"],
+            )
             png = out / "one.png"
             subprocess.run(["rsvg-convert", "-w", "96", "-h", "96", "-o", str(png)], input=svg.encode(), check=True)
             rows.append(np.asarray(Image.open(png).convert("RGBA").resize((96, 96))))
@@ -105,7 +176,11 @@ def draw_shape(shape, colour, rng):
     a, b, m = 0.12 * s, 0.88 * s, s / 2
 
     def ring_points(n, radii, turn=-np.pi / 2):
-        return [(m + r * np.cos(turn + 2 * np.pi * i / n), m + r * np.sin(turn + 2 * np.pi * i / n)) for i in range(n) for r in [radii[i % len(radii)]]]
+        return [
+            (m + r * np.cos(turn + 2 * np.pi * i / n), m + r * np.sin(turn + 2 * np.pi * i / n))
+            for i in range(n)
+            for r in [radii[i % len(radii)]]
+        ]
 
     if shape == "circle":
         d.ellipse([a, a, b, b], fill=rgb)
@@ -155,8 +230,15 @@ def compose(rgba, rng, turn, flip, warp=0.0):
     c, s = np.cos(angle), np.sin(angle)
     room = max(0.0, 1 - 1 / scale) * scale
     lean, stretch = float(rng.uniform(-warp, warp)), float(np.exp(rng.uniform(-warp, warp)))
-    theta = torch.tensor([[[c * sx * stretch, (lean * c - s) * scale, float(rng.uniform(-room, room))],
-                           [s * sx * stretch, (lean * s + c) * scale, float(rng.uniform(-room, room))]]], dtype=torch.float32)
+    theta = torch.tensor(
+        [
+            [
+                [c * sx * stretch, (lean * c - s) * scale, float(rng.uniform(-room, room))],
+                [s * sx * stretch, (lean * s + c) * scale, float(rng.uniform(-room, room))],
+            ]
+        ],
+        dtype=torch.float32,
+    )
     t[:, :3] *= t[:, 3:]
     # the source is twice as fine as the picture: sample at 96, then average
     grid = F.affine_grid(theta, (1, 4, 96, 96), align_corners=False)
@@ -227,7 +309,11 @@ def cartoon(rgba, rng):
     edge[:, 1:] |= region[:, 1:] != region[:, :-1]
     edge[1:] |= region[1:] != region[:-1]
     # lines between colours only where regions are large enough to be meant
-    wide = F.max_pool2d(torch.from_numpy(edge.astype(np.float32))[None, None], 3, 1, 1)[0, 0].numpy() if rng.random() < 0.7 else edge.astype(np.float32)
+    wide = (
+        F.max_pool2d(torch.from_numpy(edge.astype(np.float32))[None, None], 3, 1, 1)[0, 0].numpy()
+        if rng.random() < 0.7
+        else edge.astype(np.float32)
+    )
     x = x * (1 - wide[..., None]) + rng.uniform(0, 40) * wide[..., None]
     return np.concatenate([x, (np.maximum(seen, wide) * 255)[..., None]], -1).clip(0, 255).astype(np.uint8)
 

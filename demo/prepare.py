@@ -1,4 +1,5 @@
 """Raw packages -> everything training and evaluation read. Each part is skipped when it is there."""
+
 import argparse
 import pathlib
 import time

@@ -1,4 +1,5 @@
 """What training sees at a step: a function of (seed, rank, step) alone, so that a run that was killed goes on exactly where it was."""
+
 import pathlib
 
 import numpy as np
@@ -26,10 +27,10 @@ def pad_docs(docs, multiple=16):
     real = torch.zeros(len(docs), length, dtype=torch.bool)
     for i, (d, start) in enumerate(docs):
         t = torch.tensor(d)
-        ids[i, :len(d)] = t
-        target[i, :len(d) - 1] = t[1:]
-        weight[i, start - 1:len(d) - 1] = 1
-        real[i, :len(d)] = True
+        ids[i, : len(d)] = t
+        target[i, : len(d) - 1] = t[1:]
+        weight[i, start - 1 : len(d) - 1] = 1
+        real[i, : len(d)] = True
     return ids, target, weight, real
 
 
@@ -44,8 +45,15 @@ class Sampler:
         work = pathlib.Path(work)
         self.text = {n: np.load(work / "text" / (n + ".npy"), mmap_mode="r") for n in text_data.WEIGHT}
         self.names = list(self.text)
-        self.p = {phase: np.array([w[n] for n in self.names]) / sum(w.values())
-                  for phase, w in (("mix", text_data.WEIGHT), ("see", text_data.WEIGHT), ("anneal", text_data.ANNEAL_WEIGHT), ("mtp", text_data.ANNEAL_WEIGHT))}
+        self.p = {
+            phase: np.array([w[n] for n in self.names]) / sum(w.values())
+            for phase, w in (
+                ("mix", text_data.WEIGHT),
+                ("see", text_data.WEIGHT),
+                ("anneal", text_data.ANNEAL_WEIGHT),
+                ("mtp", text_data.ANNEAL_WEIGHT),
+            )
+        }
         self.pictures = pictures.Pictures(work / "pictures")
         self.speech = speech.Speech(work / "speech" / "train.npz")
         train, _ = chat_data.split(text_data_pairs(work))
@@ -56,7 +64,7 @@ class Sampler:
         for _ in range(rows or self.rows):
             a = self.text[self.names[rng.choice(len(self.names), p=self.p[phase])]]
             at = int(rng.integers(0, len(a) - ROW - 1))
-            out.append(a[at:at + ROW + 1].astype(np.int64))
+            out.append(a[at : at + ROW + 1].astype(np.int64))
         t = torch.from_numpy(np.stack(out))
         return Batch("text", t[:, :-1].contiguous(), t[:, 1:].contiguous(), torch.ones(len(t), ROW))
 
@@ -103,8 +111,11 @@ class Sampler:
         if phase == "mtp":
             return [text, self.chat_batch(rng, self.shorts)]
         picture, other = LATER[turn % len(LATER)]
-        return [text, self.short_batch(rng, picture, max(1, int(self.shorts * LATER_PICTURES))),
-                self.short_batch(rng, other, max(1, int(self.shorts * LATER_OTHERS)))]
+        return [
+            text,
+            self.short_batch(rng, picture, max(1, int(self.shorts * LATER_PICTURES))),
+            self.short_batch(rng, other, max(1, int(self.shorts * LATER_OTHERS))),
+        ]
 
     def short_batch(self, rng, kind, n):
         if kind == "chat":

@@ -3,6 +3,7 @@
 Voices, not sentences, are held out: the voices of HELD say nothing in training. Raw 16 kHz audio is kept and turned into frames when it
 is used, after a random gain and noise in training.
 """
+
 import io
 import pathlib
 import subprocess
@@ -10,11 +11,15 @@ import wave
 
 import numpy as np
 
-WORDS = ("zero one two three four five six seven eight nine ten red green blue yellow black white up down left right stop go yes no open close "
-         "light door water music play cat dog bird fish house tree car book sun moon north south east west hello goodbye").split()
-VOICES = ("m1 m2 m3 m4 m5 m6 m7 m8 f1 f2 f3 f4 Andy Annie Alicia Gene Jacky Lee Marco Mario Storm Tweaky adam anika antonio aunty benjamin "
-          "boris caleb david ed edward gustave john kaukovalta linda marcelo max Michael michel miguel Mike norbert pablo paul pedro quincy rob "
-          "robert sandro shelby travis victor zac").split()
+WORDS = (
+    "zero one two three four five six seven eight nine ten red green blue yellow black white up down left right stop go yes no open close "
+    "light door water music play cat dog bird fish house tree car book sun moon north south east west hello goodbye"
+).split()
+VOICES = (
+    "m1 m2 m3 m4 m5 m6 m7 m8 f1 f2 f3 f4 Andy Annie Alicia Gene Jacky Lee Marco Mario Storm Tweaky adam anika antonio aunty benjamin "
+    "boris caleb david ed edward gustave john kaukovalta linda marcelo max Michael michel miguel Mike norbert pablo paul pedro quincy rob "
+    "robert sandro shelby travis victor zac"
+).split()
 HELD = "f5 klatt2 Alex Andrea belinda Diogo Henrique Hugo iven2 steph grandma Denis".split()
 ACCENTS = ["en-us", "en-gb", "en-gb-scotland", "en-029"]
 QUESTIONS = ["What was said?", "Write down what you hear.", None]
@@ -52,7 +57,7 @@ def say(text, voice, accent, speed, pitch):
 def trim(x):
     """Leaves 50 ms around what is louder than a hundredth of the peak."""
     loud = np.nonzero(np.abs(x) > 0.01 * np.abs(x).max())[0]
-    return x[max(0, loud[0] - 800):loud[-1] + 800] if len(loud) else x
+    return x[max(0, loud[0] - 800) : loud[-1] + 800] if len(loud) else x
 
 
 def utterances(count, voices, seed, folder, log, name):
@@ -105,10 +110,10 @@ def dmel(x):
     """16 kHz samples -> [ceil(n / 800), 80] bins 0..15"""
     frames = -(-len(x) // 800)
     xp = np.zeros(800 * (frames + 1), np.float32)
-    xp[800:800 + len(x)] = x
+    xp[800 : 800 + len(x)] = x
     win = np.lib.stride_tricks.sliding_window_view(xp, 1600)[::800][:frames] * HANN
     s = np.fft.rfft(win, axis=1)
-    mag = np.sqrt(np.maximum(s.real ** 2 + s.imag ** 2, 1e-10)).astype(np.float32)
+    mag = np.sqrt(np.maximum(s.real**2 + s.imag**2, 1e-10)).astype(np.float32)
     y = np.clip(np.log10(np.maximum(mag @ BANK.T, 1e-10)), -7, 2).astype(np.float64)
     return np.clip(np.ceil((y + 7) / 9 * 15 - 0.5), 0, 15).astype(np.uint8)
 
@@ -123,7 +128,7 @@ class Speech:
 
     def get(self, i, rng=None):
         """-> (bins, text); with rng: random gain, noise and silence around."""
-        x = self.samples[self.ends[i - 1] if i else 0:self.ends[i]].astype(np.float32) / 32768
+        x = self.samples[self.ends[i - 1] if i else 0 : self.ends[i]].astype(np.float32) / 32768
         if rng is not None:
             x = np.concatenate([np.zeros(int(rng.integers(0, 1600)), np.float32), x, np.zeros(int(rng.integers(0, 1600)), np.float32)])
             x = x * 10 ** rng.uniform(-0.7, 0.25)

@@ -3,6 +3,7 @@
 Held out: the speeches of the last five presidents, one novel (Persuasion), every 20th country. Nothing of them is seen in training,
 and the baseline of byte 5-grams counts the training documents only.
 """
+
 import glob
 import json
 import pathlib
@@ -40,15 +41,15 @@ def r_strings(blob):
     """The first long character vector in a serialized R object, or None. Only what this package holds is understood."""
     at = blob.find(struct.pack(">i", 16), 0)
     while 0 <= at < 4096:
-        n = struct.unpack(">i", blob[at + 4:at + 8])[0]
+        n = struct.unpack(">i", blob[at + 4 : at + 8])[0]
         if 1000 < n < 200000:
             out, p = [], at + 8
             for _ in range(n):
-                flags, size = struct.unpack(">ii", blob[p:p + 8])
+                flags, size = struct.unpack(">ii", blob[p : p + 8])
                 if flags & 0xFF != 9:
                     return None
                 p += 8
-                out.append("" if size < 0 else blob[p:p + size].decode("utf8", "replace"))
+                out.append("" if size < 0 else blob[p : p + size].decode("utf8", "replace"))
                 p += max(size, 0)
             return out
         at = blob.find(struct.pack(">i", 16), at + 1)
@@ -62,7 +63,7 @@ def austen(raw):
     while at + 4 < len(blob):
         d = zlib.decompressobj()
         try:
-            data = d.decompress(blob[at + 4:])
+            data = d.decompress(blob[at + 4 :])
         except zlib.error as e:
             raise ValueError("%s: not a lazy-load file as expected at byte %d" % (path, at)) from e
         at = len(blob) - len(d.unused_data)
@@ -130,7 +131,7 @@ def wordnet(raw):
     lines = ["%s: %s." % (w, g.rstrip(".")) for _, w, g in glosses(raw)]
     random.Random(4).shuffle(lines)
     for i in range(0, len(lines), 200):
-        yield False, "\n".join(lines[i:i + 200])
+        yield False, "\n".join(lines[i : i + 200])
 
 
 NAMES = "Anna Ben Clara David Emma Frank Grace Henry Ida Jack Kate Leo Mary Nora Oliver Paul Rosa Sam Tom Lucy".split()
@@ -148,19 +149,42 @@ def story(rng):
     he, him, his = ("she", "her", "her") if girl else ("he", "him", "his")
     child = "girl" if girl else "boy"
     other = c([n for n in NAMES if n != name])
-    s = [c(["Once upon a time there was a %s %s named %s." % (kind, child, name), "Once upon a time, a %s %s lived near %s. %s name was %s." % (
-        kind, child, place, his.capitalize(), name), "There was once a %s %s called %s." % (kind, child, name)])]
+    s = [
+        c(
+            [
+                "Once upon a time there was a %s %s named %s." % (kind, child, name),
+                "Once upon a time, a %s %s lived near %s. %s name was %s." % (kind, child, place, his.capitalize(), name),
+                "There was once a %s %s called %s." % (kind, child, name),
+            ]
+        )
+    ]
     middle = [
-        "%s had a %s that %s loved very much." % (he.capitalize(), thing, he), "One day %s went to %s to look for a %s." % (he, place, thing),
-        "There %s met a %s %s." % (he, c(KINDS), beast), "The %s was %s and did not know what to do." % (beast, feel),
-        '"Why are you so %s?" asked %s.' % (feel, name), '"I have lost my %s," said the %s.' % (c(THINGS), beast),
-        "So they walked together to %s and looked everywhere." % c(PLACES), "They asked %s, but %s had not seen it." % (other, other),
-        "It was getting dark, and the wind was cold.", "At last %s found the %s under a tree." % (he, thing),
-        "%s gave it to the %s." % (name, beast), "In the morning the sun was shining again.", "The %s laughed and thanked %s." % (beast, him)]
+        "%s had a %s that %s loved very much." % (he.capitalize(), thing, he),
+        "One day %s went to %s to look for a %s." % (he, place, thing),
+        "There %s met a %s %s." % (he, c(KINDS), beast),
+        "The %s was %s and did not know what to do." % (beast, feel),
+        '"Why are you so %s?" asked %s.' % (feel, name),
+        '"I have lost my %s," said the %s.' % (c(THINGS), beast),
+        "So they walked together to %s and looked everywhere." % c(PLACES),
+        "They asked %s, but %s had not seen it." % (other, other),
+        "It was getting dark, and the wind was cold.",
+        "At last %s found the %s under a tree." % (he, thing),
+        "%s gave it to the %s." % (name, beast),
+        "In the morning the sun was shining again.",
+        "The %s laughed and thanked %s." % (beast, him),
+    ]
     keep = sorted(rng.sample(range(len(middle)), rng.randint(5, 9)))
     s += [middle[i] for i in keep]
-    s.append(c(["From that day on they were good friends.", "Then %s went home to %s mother and slept well." % (he, his),
-                "And they lived happily ever after.", "%s never forgot the %s." % (name, beast)]))
+    s.append(
+        c(
+            [
+                "From that day on they were good friends.",
+                "Then %s went home to %s mother and slept well." % (he, his),
+                "And they lived happily ever after.",
+                "%s never forgot the %s." % (name, beast),
+            ]
+        )
+    )
     return " ".join(s)
 
 

@@ -1,9 +1,10 @@
 """Training: two processes with one set of weights in shared memory, each with its own batches; a killed run goes on from its last state.
 
-Phases (see PHASES): "mix" at a constant rate, "see" the same with pictures in every step, "anneal" with a falling rate and the weights as the file will hold them (NVFP4 experts,
-BF16 elsewhere; straight-through), "mtp" for depth 1 of multi-token prediction on the frozen trunk, towards what the trunk itself
+Phases (see PHASES): "mix" at a constant rate, "see" the same with pictures in every step, "anneal" with a falling rate and the weights
+as the file will hold them (NVFP4 experts, BF16 elsewhere; straight-through), "mtp" for depth 1 of multi-token prediction on the frozen trunk, towards what the trunk itself
 would say next. The expert balance is kept by moving gate.bias against the load, never by a loss.
 """
+
 import argparse
 import json
 import math
@@ -20,10 +21,11 @@ import ckpt
 import conf as C
 import net
 from sampler import Sampler
-from tok import CHAT_TEMPLATE, Tok
+from tok import Tok
 
 SEED = 20261129
 # steps of two processes; one of mix is about 2 x (8 x 256 of text + 36 short documents) = 7,400 tokens
+TEMPLATE = pathlib.Path(__file__).parent.parent / "src/chat/chat_template.jinja"  # what inkjet writes, for other programs
 PHASES = [("mix", 1300), ("see", 1500), ("anneal", 650), ("mtp", 250)]
 RATE = {"mix": 2.0e-3, "see": 2.0e-3, "anneal": 2.0e-3, "mtp": 2.0e-3}
 FLOOR, WARMUP, DECAY, BETA, CLIP = 0.03, 100, 0.1, (0.9, 0.95), 1.0
@@ -79,8 +81,9 @@ def trunk_loss(P, batch, stats, share):
     w = batch.weight.reshape(-1)
     keep = w.nonzero().squeeze(1)
     total = float(w.sum())
-    loss = net.HeadLoss.apply(h.reshape(-1, C.H).index_select(0, keep), P["model.llm.unembed.weight"], batch.target.reshape(-1)[keep],
-                              w[keep] * (share / total))
+    loss = net.HeadLoss.apply(
+        h.reshape(-1, C.H).index_select(0, keep), P["model.llm.unembed.weight"], batch.target.reshape(-1)[keep], w[keep] * (share / total)
+    )
     loss.backward()
     return float(loss) / share
 
@@ -93,8 +96,9 @@ def mtp_loss(P, batch):
     g = net.mtp(P, h[:, :-1], e[:, 1:])
     w = batch.weight[:, 1:].reshape(-1)
     keep = w.nonzero().squeeze(1)
-    loss = net.HeadLoss.apply(g.reshape(-1, C.H).index_select(0, keep), P["model.llm.unembed.weight"].detach(), said[keep],
-                              w[keep] / float(w.sum()))
+    loss = net.HeadLoss.apply(
+        g.reshape(-1, C.H).index_select(0, keep), P["model.llm.unembed.weight"].detach(), said[keep], w[keep] / float(w.sum())
+    )
     loss.backward()
     return float(loss)
 
@@ -195,10 +199,12 @@ def balance(shared, weights, rate):
 def step_log(log, shared, phase, step, rate, norm, began):
     s = shared.loss.sum(0)
     losses = " ".join("%s %.3f" % (k, float(s[i, 0] / s[i, 1])) for i, k in enumerate(KINDS) if s[i, 1] > 0)
-    load = shared.counts.sum(0)[C.DENSE_LAYERS:]
+    load = shared.counts.sum(0)[C.DENSE_LAYERS :]
     top = float((load.max(1)[0] / load.mean(1).clamp_min(1)).max())
-    log("step %d %s %s rate %.2e norm %.2f busiest expert %.2f wall %.2f s processor %.2f s tokens %.3f M elapsed %.0f s" % (
-        step, phase, losses, rate, norm, top, *shared.times.max(0)[0].tolist(), float(shared.tokens.sum()) / 1e6, time.time() - began))
+    log(
+        "step %d %s %s rate %.2e norm %.2f busiest expert %.2f wall %.2f s processor %.2f s tokens %.3f M elapsed %.0f s"
+        % (step, phase, losses, rate, norm, top, *shared.times.max(0)[0].tolist(), float(shared.tokens.sum()) / 1e6, time.time() - began)
+    )
 
 
 def save_state(args, shared, step):
@@ -263,9 +269,17 @@ def main():
         start = s["step"]
         for name in ("flat", "m", "v", "tokens"):
             getattr(shared, name).copy_(s[name])
-    log("%s at step %d of %d; %.2f M weights; %.0f GFLOPS in one product; %s" % (
-        "going on" if start else "starting", start, sum(counts), len(weights.flat) / 1e6, gemm_check(), json.dumps(dict(
-            torch=torch.__version__, procs=args.procs, phases=args.phases, rows=args.rows, shorts=args.shorts, seed=SEED))))
+    log(
+        "%s at step %d of %d; %.2f M weights; %.0f GFLOPS in one product; %s"
+        % (
+            "going on" if start else "starting",
+            start,
+            sum(counts),
+            len(weights.flat) / 1e6,
+            gemm_check(),
+            json.dumps(dict(torch=torch.__version__, procs=args.procs, phases=args.phases, rows=args.rows, shorts=args.shorts, seed=SEED)),
+        )
+    )
     ctx = mp.get_context("fork")
     workers = [ctx.Process(target=worker, args=(r, shared, args, start, log)) for r in range(args.procs)]
     for p in workers:
@@ -280,8 +294,15 @@ def main():
 
 
 def write_model(args, weights, log):
-    size = ckpt.save(args.out, weights, [("tokenizer.json", Tok(args.vocab).json()), ("chat_template.jinja", CHAT_TEMPLATE),
-                     ("tokenizer_config.json", json.dumps({"tokenizer_class": "TokenizersBackend", "add_bos_token": False}) + "\n")])
+    size = ckpt.save(
+        args.out,
+        weights,
+        [
+            ("tokenizer.json", Tok(args.vocab).json()),
+            ("chat_template.jinja", TEMPLATE.read_text()),
+            ("tokenizer_config.json", json.dumps({"tokenizer_class": "TokenizersBackend", "add_bos_token": False}) + "\n"),
+        ],
+    )
     log("written: %s, %.2f MB of weights" % (args.out, size / 1e6))
 
 
