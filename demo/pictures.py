@@ -31,8 +31,8 @@ OBJECTS = {
     n: n.split("red-")[-1].replace("evergreen-", "").replace("-", " ")
     for n in (
         "red-apple banana strawberry watermelon grapes pineapple carrot mushroom evergreen-tree cactus tulip sunflower fish whale octopus "
-        "snail butterfly penguin turtle elephant frog house bicycle airplane rocket sailboat umbrella star red-heart sun key hammer scissors pizza "
-        "hamburger guitar trumpet crown basketball camera candle balloon"
+        "snail butterfly penguin turtle elephant frog house bicycle airplane rocket sailboat umbrella star red-heart sun key hammer scissors "
+        "pizza hamburger guitar trumpet crown basketball camera candle balloon"
     ).split()
 }
 COLOURED = ["noto", "noto-v1", "twemoji", "fluent-emoji-flat", "emojione", "fxemoji", "streamline-emojis"]

@@ -1,8 +1,8 @@
 """Training: two processes with one set of weights in shared memory, each with its own batches; a killed run goes on from its last state.
 
 Phases (see PHASES): "mix" at a constant rate, "see" the same with pictures in every step, "anneal" with a falling rate and the weights
-as the file will hold them (NVFP4 experts, BF16 elsewhere; straight-through), "mtp" for depth 1 of multi-token prediction on the frozen trunk, towards what the trunk itself
-would say next. The expert balance is kept by moving gate.bias against the load, never by a loss.
+as the file will hold them (NVFP4 experts, BF16 elsewhere; straight-through), "mtp" for depth 1 of multi-token prediction on the frozen trunk, towards
+what the trunk itself would say next. The expert balance is kept by moving gate.bias against the load, never by a loss.
 """
 
 import argparse
