@@ -26,7 +26,7 @@ from tok import Tok
 SEED = 20261129
 # steps of two processes; one of mix is about 2 x (8 x 256 of text + 36 short documents) = 7,400 tokens
 TEMPLATE = pathlib.Path(__file__).parent.parent / "src/chat/chat_template.jinja"  # what inkjet writes, for other programs
-PHASES = [("mix", 1300), ("see", 1500), ("anneal", 650), ("mtp", 250)]
+PHASES = [("mix", 1300), ("see", 1300), ("anneal", 600), ("mtp", 250)]
 RATE = {"mix": 2.0e-3, "see": 2.0e-3, "anneal": 2.0e-3, "mtp": 2.0e-3}
 FLOOR, WARMUP, DECAY, BETA, CLIP = 0.03, 100, 0.1, (0.9, 0.95), 1.0
 BALANCE = {"mix": 2e-3, "see": 1e-3, "anneal": 5e-4, "mtp": 0.0}
