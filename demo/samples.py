@@ -22,12 +22,13 @@ def main():
     out.mkdir(exist_ok=True)
     art, rng = pictures.Pictures(pathlib.Path(a.work) / "pictures"), np.random.default_rng(2026)
     drawn = [
-        ("seven", pictures.draw_digit(7, rng, True)),
-        ("star", pictures.draw_shape("star", pictures.COLOURS["purple"], rng)),
-        ("elephant", art.art["noto"][art.names.index("elephant")]),
+        ("seven.png", pictures.draw_digit(7, rng, True)),
+        ("star.gif", pictures.draw_shape("star", pictures.COLOURS["purple"], rng)),
+        ("elephant.png", art.art["noto"][art.names.index("elephant")]),
     ]
     for name, rgba in drawn:
-        Image.fromarray(pictures.compose(rgba, rng, 5, False)).save(out / (name + ".png"), optimize=True)
+        im = Image.fromarray(pictures.compose(rgba, rng, 5, False))
+        (im.quantize(256, kmeans=4) if name.endswith("gif") else im).save(out / name, optimize=True)
     x = speech.trim(speech.say("hello green bird", "Alex", "en-us", 170, 50))
     with wave.open(str(out / "words.wav"), "wb") as f:
         f.setnchannels(1)

@@ -10,7 +10,6 @@ show inkjet run --ids
 show inkjet run hello --json=yes
 show inkjet run hello --top-k 3 --top-k 3
 show inkjet run hello --verbose --verbose
-show inkjet run hello
 show inkjet run -m nowhere
 show inkjet run -m nowhere ''
 show inkjet run -m nowhere -p hello --ids 1
