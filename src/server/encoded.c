@@ -1,7 +1,8 @@
 /* encoded.c: see encoded.h. Entries are few (a picture has hundreds of kilobytes of rows), so they lie in a list that is searched in order.
  *
  * An entry that is being encoded is in the list already, so that others find it; if its maker fails or leaves, it is taken out, and those who
- * waited look again: one of them becomes the maker.
+ * waited look again: one of them becomes the maker. Makers of different media take turns, piece by piece, among themselves: the towers share
+ * the threads with the steps of running answers, and a step should wait for one piece and not for one of each maker.
  */
 #include "server/encoded.h"
 
@@ -9,8 +10,9 @@
 #include <time.h>
 
 #include "core/alloc.h"
+#include "core/turn.h"
 
-enum { PIECE = 128 }; /* rows between two questions; steps of running answers come in between at least as often */
+enum { PIECE = 128 }; /* rows between two questions; steps of running answers come in between as often */
 
 struct ij_encoded_rows {
   ij_encoded_rows *next;
@@ -27,6 +29,7 @@ struct ij_encoded_rows {
 struct ij_encoded {
   pthread_mutex_t lock;
   pthread_cond_t changed;      /* an entry became ready or died */
+  ij_turn turn;                /* of the makers */
   ij_towers *towers;
   size_t hidden, max_bytes;
   ij_encoded_rows *first;
@@ -46,6 +49,12 @@ ij_status ij__encoded_open(ij_encoded **out, ij_towers *towers, size_t max_bytes
     pthread_mutex_destroy(&c->lock);
     ij__free(c);
     return ij__fail_nomem(err, "the cache of media", sizeof c->changed);
+  }
+  if (!ij__turn_open(&c->turn)) {
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->lock);
+    ij__free(c);
+    return ij__fail_nomem(err, "the cache of media", sizeof c->turn);
   }
   ij_towers_info info;
   ij_towers_get_info(towers, &info);
@@ -119,6 +128,7 @@ void ij__encoded_close(ij_encoded **cache) {
   if (!cache || !*cache) return;
   ij_encoded *c = *cache;
   while (c->first) take_out(c, c->first);
+  ij__turn_close(&c->turn);
   pthread_cond_destroy(&c->changed);
   pthread_mutex_destroy(&c->lock);
   ij__free(c);
@@ -127,11 +137,14 @@ void ij__encoded_close(ij_encoded **cache) {
 
 /* ------------------------------------------------------------------------------------------------------------- getting */
 
-static ij_status encode(const ij_encoded *c, const ij_media *media, ij_encoded_rows *r, bool (*alive)(void *user), void *user, ij_err *err) {
+static ij_status encode(ij_encoded *c, const ij_media *media, ij_encoded_rows *r, bool (*alive)(void *user), void *user, ij_err *err) {
   ij_status s = IJ_OK;
   for (int64_t at = 0; at < r->n_rows && s == IJ_OK; at += PIECE) {
-    if (alive && !alive(user)) return ij__fail(err, IJ_E_CANCELLED, "media", "nobody waits for them any more");
-    s = ij_towers_encode(c->towers, media, at, IJ_MIN((int64_t)PIECE, r->n_rows - at), r->floats + (size_t)at * c->hidden, err);
+    ij__turn_take(&c->turn);
+    bool here = !alive || alive(user);
+    s = here ? ij_towers_encode(c->towers, media, at, IJ_MIN((int64_t)PIECE, r->n_rows - at), r->floats + (size_t)at * c->hidden, err)
+             : ij__fail(err, IJ_E_CANCELLED, "media", "nobody waits for them any more");
+    ij__turn_give(&c->turn);
   }
   return s;
 }

@@ -4,6 +4,7 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "core/alloc.h"
 #include "server/encoded.h"
@@ -18,7 +19,7 @@ struct ij_media {
   ij_media_kind kind;
 };
 
-static atomic_int n_calls, fail_at = -1; /* pieces encoded; which one fails */
+static atomic_int n_calls, fail_at = -1, n_inside; /* pieces encoded; which one fails; callers in the tower */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* held: the tower waits */
 
 void ij_towers_get_info(const ij_towers *towers, ij_towers_info *out) {
@@ -32,8 +33,10 @@ void ij_media_get_info(const ij_media *media, ij_media_info *out) {
 
 ij_status ij_towers_encode(ij_towers *towers, const ij_media *media, int64_t first, int64_t n, float *out, ij_err *err) {
   (void)towers;
+  atomic_fetch_add(&n_inside, 1);
   pthread_mutex_lock(&gate);
   pthread_mutex_unlock(&gate);
+  atomic_fetch_sub(&n_inside, 1);
   if (atomic_fetch_add(&n_calls, 1) == atomic_load(&fail_at)) return ij__fail(err, IJ_E_NUMERIC, "the test's tower", "as asked");
   for (int64_t i = 0; i < n * H; i++) out[i] = (float)((int64_t)media->name * 1000 + first + i / H);
   return IJ_OK;
@@ -183,6 +186,33 @@ static void others_wait_for_the_maker(void) {
   ij__encoded_close(&c);
 }
 
+/* Steps take turns with the towers: between two of them there is one piece, however many media are being encoded. */
+static void makers_come_one_by_one(void) {
+  enum { N = 4 };
+  ij_encoded *c = open_cache(1 << 20);
+  ij_media m[N];
+  getting g[N];
+  pthread_t threads[N];
+  const struct timespec moment = {.tv_nsec = 50000000};
+  pthread_mutex_lock(&gate);
+  for (int i = 0; i < N; i++) {
+    m[i] = (ij_media){(uint64_t)i + 1, 300, IJ_MEDIA_IMAGE};
+    g[i] = (getting){.c = c, .m = &m[i]};
+    CHECK_INT(pthread_create(&threads[i], NULL, get_one, &g[i]), 0);
+  }
+  while (ij__encoded_get_stats(c).bytes < N * 300 * H * sizeof(float) || atomic_load(&n_inside) == 0) sched_yield();
+  nanosleep(&moment, NULL); /* whoever may come in, is in */
+  CHECK_INT(atomic_load(&n_inside), 1);
+  pthread_mutex_unlock(&gate);
+  for (int i = 0; i < N; i++) {
+    pthread_join(threads[i], NULL);
+    CHECK_INT(g[i].status, IJ_OK);
+    CHECK(is_right(g[i].rows, &m[i]));
+    ij__encoded_release(c, g[i].rows);
+  }
+  ij__encoded_close(&c);
+}
+
 static atomic_int n_done;
 static ij_tasks *tasks;
 
@@ -225,6 +255,7 @@ int main(void) {
   RUN(memory_is_bounded);
   RUN(who_leaves_or_fails_leaves_nothing);
   RUN(others_wait_for_the_maker);
+  RUN(makers_come_one_by_one);
   RUN(tasks_are_bounded_and_done);
   return test_report();
 }
