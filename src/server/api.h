@@ -218,6 +218,7 @@ struct api_run {
   ij_prompt *prompt;           /* until then */
   struct ij_encoded_rows **held; /* [n_held] rows in use */
   int n_held;
+  double fetch_until;          /* ij__os_seconds; 0: nothing was fetched */
 
   /* While jobs run: everything below is under the lock. */
   pthread_mutex_t lock;

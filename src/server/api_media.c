@@ -5,13 +5,15 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/os.h"
 #include "core/status.h"
 #include "server/api_render.h"
 #include "server/encoded.h"
 #include "server/remote.h"
 #include "server/tasks.h"
 
-#define FETCH_SECONDS 20.0
+#define FETCH_SECONDS 20.0 /* for one URL */
+#define FETCHES_SECONDS 60.0 /* for all of a request: few threads do this for everybody */
 #define VIDEO_SECONDS 60.0
 
 /* --- what there is */
@@ -54,7 +56,9 @@ static bool is_wanted(void *user) {
 
 static ij_status fetch(void *user, const char *url, void **bytes, size_t *n_bytes, ij_err *err) {
   api_run *run = user;
-  ij_remote remote = {.max_bytes = run->server->max_media_bytes, .seconds = FETCH_SECONDS, .may_ask = ij__remote_is_public, .alive = is_wanted, .user = run};
+  if (run->fetch_until == 0) run->fetch_until = ij__os_seconds() + FETCHES_SECONDS;
+  ij_remote remote = {.max_bytes = run->server->max_media_bytes, .seconds = FETCH_SECONDS, .until = run->fetch_until,
+                      .may_ask = ij__remote_is_public, .alive = is_wanted, .user = run};
   return ij__remote_fetch(url, &remote, bytes, n_bytes, err);
 }
 

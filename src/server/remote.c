@@ -3,6 +3,7 @@
  */
 #include "server/remote.h"
 
+#include <math.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 
 #ifdef IJ_HAS_CURL
 #include <curl/curl.h>
+
+#include "core/os.h"
 #endif
 
 static bool v4_is_public(const unsigned char a[4]) {
@@ -57,6 +60,7 @@ typedef struct fetching {
   char *bytes; /* malloc'd: it is given away */
   size_t n, cap;
   bool too_many, no_memory, closed_address, gone;
+  double seconds;
   const ij_remote *remote;
 } fetching;
 
@@ -104,7 +108,7 @@ static bool set_up(CURL *c, const char *url, fetching *f) {
 #endif
   ok = ok && curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK && curl_easy_setopt(c, CURLOPT_FAILONERROR, 1L) == CURLE_OK;
   ok = ok && curl_easy_setopt(c, CURLOPT_PROXY, "") == CURLE_OK && curl_easy_setopt(c, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED) == CURLE_OK;
-  ok = ok && curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK && curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(f->remote->seconds * 1000)) == CURLE_OK;
+  ok = ok && curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK && curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)ceil(f->seconds * 1000)) == CURLE_OK;
   ok = ok && curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, 5000L) == CURLE_OK;
   ok = ok && curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_bytes) == CURLE_OK && curl_easy_setopt(c, CURLOPT_WRITEDATA, f) == CURLE_OK;
   ok = ok && curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, on_socket) == CURLE_OK && curl_easy_setopt(c, CURLOPT_OPENSOCKETDATA, f) == CURLE_OK;
@@ -133,10 +137,12 @@ bool ij__remote_is_there(void) {
 }
 
 ij_status ij__remote_fetch(const char *url, const ij_remote *remote, void **bytes, size_t *n_bytes, ij_err *err) {
-  fetching f = {.remote = remote};
+  fetching f = {.remote = remote, .seconds = remote->seconds};
   long status = 0;
   *bytes = NULL;
   *n_bytes = 0;
+  if (remote->until > 0) f.seconds = IJ_MIN(f.seconds, remote->until - ij__os_seconds());
+  if (f.seconds <= 0) return ij__fail(err, IJ_E_ARGUMENT, "the URL", "those before it took all the time that one request has for fetching");
   CURL *c = curl_easy_init();
   if (!c || !set_up(c, url, &f)) {
     curl_easy_cleanup(c);

@@ -15,7 +15,8 @@ struct sockaddr;
 bool ij__remote_is_there(void);
 typedef struct ij_remote {
   size_t max_bytes;
-  double seconds;
+  double seconds;              /* for this one */
+  double until;                /* ij__os_seconds at which there is no more time for any of a request; 0: no such limit */
   bool (*may_ask)(const struct sockaddr *address); /* ij__remote_is_public, but for tests */
   bool (*alive)(void *user);   /* asked about once a second; may be NULL */
   void *user;

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/os.h"
 #include "server/remote.h"
 #include "test.h"
 
@@ -140,6 +141,12 @@ static void who_waits_has_limits(void) {
   int asked = 0;
   ij_remote remote = {.max_bytes = LIMIT, .seconds = 0.3, .may_ask = anybody};
   refuse("/slow", &remote, IJ_E_ARGUMENT, "cannot be fetched");
+  remote = (ij_remote){.max_bytes = LIMIT, .seconds = 30, .until = ij__os_seconds() + 0.3, .may_ask = anybody};
+  double begin = ij__os_seconds();
+  refuse("/slow", &remote, IJ_E_ARGUMENT, "cannot be fetched");
+  CHECK(ij__os_seconds() - begin < 15);
+  while (ij__os_seconds() <= remote.until) {}
+  refuse("/size/10", &remote, IJ_E_ARGUMENT, "took all the time");
   remote = (ij_remote){.max_bytes = LIMIT, .seconds = 30, .may_ask = anybody, .alive = left, .user = &asked};
   refuse("/slow", &remote, IJ_E_CANCELLED, "nobody waits");
   CHECK(asked > 0);
