@@ -298,7 +298,7 @@ static void coded_every_n(void) {
 static void coded_every_k(void) {
   CODED_FOR_ALL(type) {
     for (int64_t units = 1; units <= 20; units++) {
-      if (!check_coded(type, 1 + below(3), units, below(3), 4 + below(4), 0)) break;
+      if (!check_coded(type, 1 + below(4), units, below(3), 4 + below(4), 0)) break;
     }
     check_coded(type, 11, 2304 / ij__dtype_block_len(type), 1, 9, 0);
   }
@@ -308,7 +308,7 @@ static void coded_every_number_of_rows(void) {
   CODED_FOR_ALL(type) {
     for (int64_t rows = 0; rows <= 20; rows++) {
       int64_t r0 = below(5);
-      if (!check_coded(type, 1 + below(3), 1, r0, r0 + rows, 1)) break;
+      if (!check_coded(type, 1 + below(4), 1, r0, r0 + rows, 1)) break;
     }
     check_coded(type, 10, 1, 3, MAX_ROWS, 0);
     check_coded(type, 1, 1, 3, MAX_ROWS, 2);

@@ -18,6 +18,9 @@
 #include "quant/fmt_iq.h"
 
 /* X(identifier) */
+#define IJ_FUSED_FEW_LIST(X) X(Q8_0) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_XS) X(NVFP4) X(AFFINE4) X(NVFP4_SPLIT)
+#define IJ_FUSED_ONE_LIST(X)                                                                                               \
+  X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(IQ4_NL) X(MXFP4) X(AFFINE2) X(AFFINE3) X(AFFINE5) X(AFFINE6) X(AFFINE8) X(MXFP4_SPLIT) X(MXFP8_SPLIT)
 #define IJ_CODED_AVX512_LIST(X)                                                                                            \
   X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(NVFP4) X(AFFINE2) X(AFFINE3) \
   X(AFFINE4) X(AFFINE5) X(AFFINE6) X(AFFINE8) X(NVFP4_SPLIT) X(MXFP4_SPLIT) X(MXFP8_SPLIT)
@@ -49,18 +52,23 @@ CODED int64_t coded_bytes(const ij_dtype type) {
   }
 }
 
-/* Where sixteen values go: to y, steps `step` floats apart, or (fused) times x into sum. */
+#define SINK_TOKENS 4
+
+/* Where sixteen values go: to y, steps `step` floats apart, or (fused) times x of each of nt tokens into its sum. */
 typedef struct sink {
   float *y;
   int64_t step;
   const float *x;
-  __m512 sum;
+  int64_t ldx;
+  __m512 sum[SINK_TOKENS];
+  int nt;
   bool fused;
 } sink;
 
 CODED void put(sink *k, const int64_t i, __m512 w) {
   if (k->fused) {
-    k->sum = _mm512_fmadd_ps(_mm512_loadu_ps(k->x + 16 * i), w, k->sum);
+#pragma GCC unroll 4
+    for (int t = 0; t < k->nt; t++) k->sum[t] = _mm512_fmadd_ps(_mm512_loadu_ps(k->x + t * k->ldx + 16 * i), w, k->sum[t]);
   } else {
     _mm512_storeu_ps(k->y + k->step * i, w);
   }
@@ -463,7 +471,8 @@ CODED void put_block(sink *k, const int64_t at, const uint8_t *b, const float *s
       break;
     default: block32(&t, 0, b, s, type);
   }
-  k->sum = t.sum;
+#pragma GCC unroll 4
+  for (int i = 0; i < k->nt; i++) k->sum[i] = t.sum[i];
 }
 
 /* E4M3 bits moved into an F16, whose exponent counts from 2^-15 where theirs counts from 2^-7. */
