@@ -15,7 +15,7 @@ typedef struct ij__image {
   uint8_t *pixels; /* [height][width][3], of core/alloc.h */
   int width, height;
   int orientation; /* 1 to 8 as in EXIF; 1: as stored */
-  char format[64];
+  char format[96];
 } ij__image;
 
 /* A file in memory. */
@@ -73,8 +73,8 @@ ij_status ij__image_resize(ij__image *image, int width, int height, const char *
 float ij__image_normal(int raw, int channel);
 float ij__image_bf16(float v);
 
-/* Patch `index` of a grid of `cols` columns, as [patch][patch][3] normalized floats. table: of ij__image_table. */
 void ij__image_table(float table[257][3]); /* [raw + 1][channel], rounded to bfloat16 */
+/* The patch in this row and column of the grid, as [patch][patch][3] values of the table. */
 void ij__image_patch(float *out, const uint8_t *pixels, int width, int height, int patch, int row, int col, const float table[257][3]);
 
 #endif

@@ -1,8 +1,9 @@
 /* image_jpeg.c: JPEG through libjpeg-turbo: baseline, progressive and arithmetic; gray, RGB, YCbCr, CMYK and YCCK, as Pillow shows them.
  *
  * Decoding with the slow integer DCT and smooth upsampling, the library's defaults, is bit-equal to Pillow's. The library reports errors
- * by longjmp: everything to be released lies in one struct outside the function that calls setjmp. Warnings of damaged data are errors
- * here, for what is shown from there on is invented; harmless ones (stray bytes between segments, scans in an odd order) are not.
+ * by longjmp: what is to be released lies in one struct that is reached through a pointer, never in local variables. Warnings of damaged
+ * data are errors here, for what is shown from there on is invented; harmless ones (stray bytes between segments, scans in an odd order,
+ * fields that baseline files leave zero) are not.
  */
 #include "core/status.h"
 #include "media/image.h"
@@ -38,19 +39,35 @@ static void fail(reading *r, ij_status status, const char *text) {
   longjmp(r->failed, 1);
 }
 
+/* What the library gives up on, and what stands before its words. */
+static ij_status status_of(int code, const char **means) {
+  switch (code) {
+    case JERR_OUT_OF_MEMORY: *means = "no memory for a JPEG picture"; return IJ_E_NOMEM;
+    case JERR_IMAGE_TOO_BIG: *means = "the JPEG picture is too large"; return IJ_E_RANGE;
+    case JERR_BAD_PRECISION:
+    case JERR_SOF_UNSUPPORTED:
+    case JERR_ARITH_NOTIMPL:
+    case JERR_CCIR601_NOTIMPL:
+    case JERR_FRACT_SAMPLE_NOTIMPL:
+    case JERR_CONVERSION_NOTIMPL: *means = "a kind of JPEG that is not read here"; return IJ_E_UNSUPPORTED;
+    default: *means = "damaged JPEG"; return IJ_E_FORMAT;
+  }
+}
+
 static void on_error(j_common_ptr jpeg) {
-  reading *r = jpeg->client_data;
-  char message[JMSG_LENGTH_MAX], text[JMSG_LENGTH_MAX + 32];
+  char message[JMSG_LENGTH_MAX], text[JMSG_LENGTH_MAX + 48];
+  const char *means;
+  ij_status status = status_of(jpeg->err->msg_code, &means);
   jpeg->err->format_message(jpeg, message);
-  bool no_memory = jpeg->err->msg_code == JERR_OUT_OF_MEMORY;
-  snprintf(text, sizeof text, "%s: %s", no_memory ? "no memory for a JPEG picture" : "damaged JPEG", message);
-  fail(r, no_memory ? IJ_E_NOMEM : IJ_E_FORMAT, text);
+  snprintf(text, sizeof text, "%s: %s", means, message);
+  fail(jpeg->client_data, status, text);
 }
 
 static void on_message(j_common_ptr jpeg, int level) {
   if (level >= 0) return; /* a trace */
   int code = jpeg->err->msg_code;
-  bool harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR || code == JWRN_BOGUS_PROGRESSION;
+  bool harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR || code == JWRN_BOGUS_PROGRESSION ||
+                  code == JWRN_NOT_SEQUENTIAL;
   if (!harmless) on_error(jpeg);
 }
 

@@ -1,8 +1,8 @@
 /* image_png.c: PNG through libpng: every colour type, depth and interlacing, to 8-bit RGB. Of 16 bits the high byte is taken, alpha and
  * transparent colours are dropped, and colour profiles and gamma are not applied, all as Pillow does.
  *
- * libpng reports errors by longjmp: everything to be released lies in one struct outside the function that calls setjmp. Chunks that do
- * not matter here are skipped unread, so there is nothing in them to unpack without limit.
+ * libpng reports errors by longjmp: what is to be released lies in one struct that is reached through a pointer, never in local variables.
+ * Chunks that do not matter here are skipped unread, so there is nothing in them to unpack without limit.
  */
 #include "core/status.h"
 #include "media/image.h"
@@ -68,12 +68,13 @@ static void skip_needless_chunks(png_structp png) {
 
 static uint32_t big_endian(const uint8_t *p) { return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]; }
 
-/* What is wanted of the other chunks: EXIF, and whether there is an animation. */
+/* What is wanted of the other chunks: EXIF, and whether there is an animation. What stands behind the end mark is no part of the picture. */
 static void look_at_chunks(reading *r) {
   const uint8_t *bytes = r->file->bytes;
   for (size_t at = 8, n = r->file->n; n - at >= 12;) {
     size_t length = big_endian(bytes + at);
     if (length > n - at - 12) return; /* libpng will say so */
+    if (memcmp(bytes + at + 4, "IEND", 4) == 0) return;
     if (memcmp(bytes + at + 4, "acTL", 4) == 0) r->animated = true;
     if (memcmp(bytes + at + 4, "eXIf", 4) == 0) r->out->orientation = ij__exif_orientation(bytes + at + 8, length);
     at += length + 12;

@@ -13,7 +13,7 @@ enum { IJ_MEL_BINS = 80 };
 
 struct ij_media {
   ij_media_info info; /* info.format points to `format` */
-  char format[64];
+  char format[96];
   uint8_t *pixels[2]; /* [used_height][used_width][3]; [1]: the second frame of a pair, else NULL; sounds: both NULL */
   uint8_t *bins;      /* sounds: [n_rows][IJ_MEL_BINS], else NULL */
 };

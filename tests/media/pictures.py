@@ -151,6 +151,10 @@ def png_cases():
     more = [chunk(b"fcTL", struct.pack(">IIIIIHHBB", 1, 5, 5, 1, 1, 1, 2, 0, 0)),
             chunk(b"fdAT", struct.pack(">I", 2) + zlib.compress(png_rows(picture(5, 5), 8)))]
     yield "png-animated.png", png_file(picture(20, 10), 8, 2, 0, actl, more), None
+    plte, trns = chunk(b"PLTE", nrng.integers(0, 256, 768, dtype=numpy.uint8).tobytes()), chunk(b"tRNS", b"\0")
+    yield "png-animated-palette.png", png_file(nrng.integers(0, 256, (10, 20, 1)), 8, 3, 1, [actl[0], plte, trns]), None
+    behind = chunk(b"eXIf", tiff(6, "MM")) + chunk(b"acTL", bytes(8))
+    yield "png-behind-the-end.png", png_file(samples, 8, 2, 0) + behind, samples
 
 
 # --------------------------------------------------------------------------------------------------------------- JPEG
@@ -198,6 +202,9 @@ def jpeg_cases():
     data = saved(image("RGB"), "JPEG", quality=70)
     yield "jpeg-comment.jpg", data[:2] + b"\xff\xfe\x00\x07words" + data[2:], None
     yield "jpeg-after-the-end.jpg", data + bytes(100), None
+    at = data.index(b"\xff\xda") + 2
+    at += struct.unpack(">H", data[at:at + 2])[0]  # the end of its header, whose last three bytes are 0, 63, 0 and mean nothing here
+    yield "jpeg-zero-fields.jpg", data[:at - 3] + bytes(3) + data[at:], None
     yield "jpeg-large.jpg", saved(Image.fromarray(picture(700, 500)), "JPEG", quality=85, progressive=True), None
 
 
@@ -430,6 +437,11 @@ def hostile_cases():
     yield "lying.jpg", sized_jpeg(6000, 8000), "E_FORMAT", "JPEG"
     yield "zero.jpg", sized_jpeg(0, 10), "E_FORMAT", "JPEG"
     yield "scans.jpg", jpeg_with_scans(5000), "E_RANGE", "100 scans"
+    data = saved(Image.fromarray(rgb), "JPEG")
+    at = data.index(b"\xff\xc0")
+    yield "lossless.jpg", data[:at + 1] + b"\xc3" + data[at + 2:], "E_UNSUPPORTED", "not read here: Unsupported JPEG process"
+    yield "twelve-bits.jpg", data[:at + 4] + b"\x0c" + data[at + 5:], "E_UNSUPPORTED", "not read here: Unsupported JPEG data precision 12"
+    yield "tall.jpg", sized_jpeg(10, 65535), "E_RANGE", "too large"
     yield "marker.jpg", saved(Image.fromarray(rgb), "JPEG")[:-40] + b"\xff\xd9", "E_FORMAT", "JPEG"
     webp = saved(Image.fromarray(picture(33, 21)), "WEBP", lossless=True)
     yield "huge.webp", webp[:21] + b"\xff\xff\xff\x0f" + webp[25:], "E_RANGE", "more than max_pixels"
@@ -484,6 +496,9 @@ def main():
         cases = [*png_cases(), *jpeg_cases(), *webp_cases(), *gif_cases()]
         compared, formats = compare(folder, cases)
         refused = refuse(folder)
+    longest = "PNG, palette, 8-bit, interlaced, alpha dropped, its still picture"  # a description is never cut
+    if longest not in formats:
+        fail(f"no picture is called {longest!r}")
     given = fixtures()
     for name, n in sorted(formats.items()):
         print(f"{n:4d}  {name}")
