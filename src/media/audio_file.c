@@ -56,7 +56,8 @@ static bool describe(char *out, size_t size, int format) {
   }
 }
 
-/* Until the decoder gives nothing more: the numbers of frames in headers are not trusted, but must be reached. */
+/* Until the decoder gives nothing more: the numbers of frames in headers are not trusted, but must be reached. A program that writes to a
+ * pipe does not know the number and leaves 0, for which libsndfile says SF_COUNT_MAX. */
 static ij_status decode(SNDFILE *sound, const SF_INFO *info, ij__hearing *h, const char *format, ij_err *err) {
   double *frames = ij__alloc_array((size_t)info->channels * IJ_SOUND_BLOCK, sizeof *frames);
   if (!frames) return ij__fail_nomem(err, "a block of samples", (size_t)info->channels * IJ_SOUND_BLOCK * sizeof *frames);
@@ -67,7 +68,7 @@ static ij_status decode(SNDFILE *sound, const SF_INFO *info, ij__hearing *h, con
   if (sf_error(sound) != SF_ERR_NO_ERROR)
     return ij__fail(err, IJ_E_FORMAT, h->name, "the %s file is damaged after %.2f s: %s", format, (double)h->n_frames / h->rate,
                     sf_strerror(sound));
-  if (h->n_frames < info->frames)
+  if (info->frames < SF_COUNT_MAX && h->n_frames < info->frames)
     return ij__fail(err, IJ_E_FORMAT, h->name, "the %s file is damaged or cut off: %lld samples are announced, %lld could be decoded",
                     format, (long long)info->frames, (long long)h->n_frames);
   return IJ_OK;

@@ -241,7 +241,22 @@ class Tests:
             if answer[0] == "OK" and answer[5] != said:
                 self.fail(path.name, "is called", answer[5], "and not", said)
         self.damaged([m[0] for m in made[:6]])
+        self.streamed(*made[0])
         self.long(soundfile)
+
+    def streamed(self, path, x, rate, said):
+        """A FLAC file of a program that wrote to a pipe has 0 where the number of samples stands: its 36 bits end at byte 26."""
+        whole = path.read_bytes()
+        path = self.folder / "streamed.flac"
+        path.write_bytes(whole[:21] + bytes([whole[21] & 0xF0]) + bytes(4) + whole[26:])
+        self.compare(path.name, self.run([path])[0], x, rate)
+        turned = bytearray(path.read_bytes())
+        turned[len(turned) // 2] ^= 0x55
+        path.write_bytes(turned)
+        answer = self.run([path])[0]
+        self.n += 1
+        if answer[0] != "E_FORMAT" or "damaged" not in answer[1]:
+            self.fail("a damaged FLAC file without its number of samples gave", answer[:6])
 
     def damaged(self, paths):
         """A file that was cut anywhere is refused, and told why; the same for bits that were turned, where a format can know."""
