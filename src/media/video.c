@@ -32,6 +32,9 @@ static ij_status check_options(const ij_video_options *o, const char *name, ij_e
   if (o->struct_size != sizeof *o)
     return ij__fail(err, IJ_E_ARGUMENT, name, "ij_video_options.struct_size is %zu, expected %zu: start from ij_video_options_default",
                     o->struct_size, sizeof *o);
+  if (o->media && o->media->struct_size != sizeof *o->media)
+    return ij__fail(err, IJ_E_ARGUMENT, name, "ij_media_options.struct_size is %zu, expected %zu: start from ij_media_options_default",
+                    o->media->struct_size, sizeof *o->media);
   if (!(o->fps > 0 && o->fps <= IJ_VIDEO_MAX_FPS))
     return ij__fail(err, IJ_E_ARGUMENT, name, "fps is %g, expected more than 0 and at most %g", o->fps, IJ_VIDEO_MAX_FPS);
   if (o->max_frames < 1 || o->max_frames > IJ_VIDEO_MAX_SAMPLED)

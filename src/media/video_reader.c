@@ -26,6 +26,13 @@ static void expect(ij__video_reader *r, int state, void *place, size_t n) {
 
 static void expect_message(ij__video_reader *r) { expect(r, AT_MESSAGE, r->small, IJ_VIDEO_MESSAGE_BYTES); }
 
+/* A medium of the video was refused: the place of the error is the video, and what was its place goes into the message. */
+static ij_status within(const ij__video_reader *r, ij_status s, ij_err *err) {
+  ij_err inner = {0};
+  if (err) inner = *err;
+  return ij__fail(err, s, r->name, "%s%s%s", inner.where, inner.where[0] ? ": " : "", inner.message);
+}
+
 /* Everything that came after a HEAD, and what it announced. */
 static void forget(ij__video_reader *r) {
   ij_video *v = r->video;
@@ -120,10 +127,7 @@ static ij_status add_block(ij__video_reader *r, const uint8_t *second, ij_err *e
   ij_video *v = r->video;
   ij_media_info info;
   ij_status s = ij_media_from_pixels(&v->blocks[v->n_blocks], r->frames[0], second, v->info.width, v->info.height, &r->media, err);
-  if (s != IJ_OK) {
-    if (err && !err->where[0]) snprintf(err->where, sizeof err->where, "%s", r->name);
-    return s;
-  }
+  if (s != IJ_OK) return within(r, s, err);
   ij_media_get_info(v->blocks[v->n_blocks], &info);
   v->n_blocks++;
   v->info.n_rows += info.n_rows;
@@ -266,10 +270,7 @@ ij_status ij__video_reader_finish(ij__video_reader *r, ij_video **out, ij_err *e
     ij_media_info info;
     const int64_t n = (int64_t)(r->n_floats / (size_t)r->channels);
     ij_status s = ij_media_from_samples(&v->sound, r->samples, n, r->channels, r->rate, &r->media, err);
-    if (s != IJ_OK) {
-      if (err && !err->where[0]) snprintf(err->where, sizeof err->where, "%s", r->name);
-      return s;
-    }
+    if (s != IJ_OK) return within(r, s, err);
     ij_media_get_info(v->sound, &info);
     v->info.n_rows += info.n_rows;
   }

@@ -376,6 +376,39 @@ static void too_many_pixels(void) {
   ij__buf_free(&b);
 }
 
+/* A frame or a sound that the options refuse is named as the video that it is in. */
+static void refusals_name_the_video(void) {
+  ij_video_options o = ij_video_options_default();
+  ij_media_options media = ij_media_options_default();
+  ij_buf b = {0};
+  message_head head = usual_head(6, 5, 1, 1);
+  head.has_sound = 1;
+  o.sound = true;
+  o.media = &media;
+  ij__buf_puts(&b, IJ_VIDEO_MAGIC);
+  put_head(&b, &head);
+  put_frame(&b, 0, 0, 30, 0);
+  put_sound(&b, 16000, 1, 801);
+  put_done(&b, 1, 801);
+  for (int refused = 0; refused < 2; refused++) { /* the frame: 3 x 4 patches; the sound: 2 rows */
+    ij__video_reader r;
+    ij_err err = {0};
+    ij_video *v = NULL;
+    size_t used;
+    media.patch = refused == 0 ? 2 : 40;
+    media.max_rows = 1;
+    CHECK_OK(ij__video_reader_open(&r, &o, "clip", &err), err);
+    ij_status s = feed(&r, &b, 1000, &used, &err);
+    if (s == IJ_OK) s = ij__video_reader_finish(&r, &v, &err);
+    CHECK_STR(ij_status_name(s), "E_RANGE");
+    CHECK_STR(err.where, "clip");
+    CHECK_HAS(err.message, refused == 0 ? "pixels: the picture" : "samples: the sound");
+    CHECK(v == NULL);
+    ij__video_reader_close(&r);
+  }
+  ij__buf_free(&b);
+}
+
 static void without_memory(void) {
   ij_video_options o = ij_video_options_default();
   ij_buf b = {0};
@@ -421,6 +454,10 @@ static void refused_options(void) {
   CHECK_INT(ij_video_open(&v, NULL, "x", 1, "clip", &o, &err), IJ_E_ARGUMENT);
   o = ij_video_options_default(), o.struct_size = 4;
   CHECK_INT(ij_video_open(&v, NULL, "x", 1, "clip", &o, &err), IJ_E_ARGUMENT);
+  ij_media_options media = ij_media_options_default();
+  media.struct_size = 4; /* found before a decoder is looked for */
+  o = ij_video_options_default(), o.media = &media, o.decoder = "tests/there-is-no-such-program";
+  CHECK_INT(ij_video_open(&v, NULL, "x", 1, "clip", &o, &err), IJ_E_ARGUMENT);
   CHECK_INT(ij_video_open(&v, NULL, NULL, 0, "clip", NULL, &err), IJ_E_ARGUMENT);
   CHECK(v == NULL);
 }
@@ -438,6 +475,7 @@ int main(void) {
   RUN(other_programs);
   RUN(reported_failures);
   RUN(too_many_pixels);
+  RUN(refusals_name_the_video);
   RUN(without_memory);
   RUN(refused_options);
   return test_report();
