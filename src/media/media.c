@@ -25,12 +25,12 @@ static ij_status bad_option(ij_err *err, const char *name, double found, const c
 
 /* *full is `options`, or the defaults when that is NULL. */
 static ij_status check_options(ij_media_options *full, const ij_media_options *options, ij_err *err) {
+  if (options && options->struct_size != sizeof *options) {
+    return ij__fail(err, IJ_E_ARGUMENT, "ij_media_options.struct_size", "expected %zu, found %zu: start from ij_media_options_default()",
+                    sizeof *options, options->struct_size);
+  }
   *full = options ? *options : ij_media_options_default();
   const ij_media_options *o = full;
-  if (o->struct_size != sizeof *o) {
-    return ij__fail(err, IJ_E_ARGUMENT, "ij_media_options.struct_size", "expected %zu, found %zu: start from ij_media_options_default()",
-                    sizeof *o, o->struct_size);
-  }
   if (o->patch < 1 || o->patch > 1024) return bad_option(err, "ij_media_options.patch", o->patch, "1 to 1024 pixels");
   if (!isfinite(o->rescale_frac) || o->rescale_frac < 0) {
     return bad_option(err, "ij_media_options.rescale_frac", o->rescale_frac, "a number above 0, or 0 for none");

@@ -451,6 +451,12 @@ static void options_and_ranges_are_checked(void) {
   bad[6].max_rows = 0;
   bad[7].rescale_long_edge = -5;
   for (int i = 0; i < 8; i++) CHECK_INT(ij_media_from_pixels(&m, pixel, NULL, 1, 1, &bad[i], &err), IJ_E_ARGUMENT);
+  size_t *shorter = malloc(sizeof *shorter); /* options of another version: nothing behind their size may be read */
+  if (shorter) {
+    *shorter = sizeof *shorter;
+    CHECK_INT(ij_media_from_pixels(&m, pixel, NULL, 1, 1, (const ij_media_options *)(const void *)shorter, &err), IJ_E_ARGUMENT);
+  }
+  free(shorter);
   CHECK_OK(ij_media_from_pixels(&m, pixel, NULL, 1, 1, &good, &err), err);
   if (!m) return;
   CHECK_OK(ij_media_patches(m, 0, 1, patch, &err), err);
