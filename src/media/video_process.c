@@ -21,10 +21,12 @@
 #include "core/status.h"
 #include "media/video.h"
 
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+#define HAS_CLOSEFROM 0 /* then the decoder closes what it does not know */
+#ifdef __GLIBC__ /* elsewhere the next macro is unknown, and would not even be parsed */
+#if __GLIBC_PREREQ(2, 34)
+#undef HAS_CLOSEFROM
 #define HAS_CLOSEFROM 1
-#else
-#define HAS_CLOSEFROM 0 /* the decoder closes what it does not know */
+#endif
 #endif
 
 /* The same descriptor with a number that standard streams do not have, closed on exec. */
