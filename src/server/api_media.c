@@ -96,13 +96,17 @@ static bool copy_rows(api_run *run, const ij_attachments *a, api_error *e) {
   return true;
 }
 
+static bool fail_cancelled(api_error *e) {
+  return ij__api_fail(e, 503, "cancelled", "", "the media were not read to the end: the server is shutting down, or the client left");
+}
+
 static bool encode(api_run *run, const ij_attachments *a, api_error *e) {
   api_prompt *p = &run->r.prompts[0];
   for (int i = 0; i < p->n_rows; i++) {
     ij_err err;
-    if (ij__encoded_get(run->server->encoded, ij_attachments_media(a, i), is_wanted, run, &run->held[i], &err) != IJ_OK) {
-      return ij__api_error_from(e, &err, run->r.messages_param);
-    }
+    ij_status s = ij__encoded_get(run->server->encoded, ij_attachments_media(a, i), is_wanted, run, &run->held[i], &err);
+    if (s == IJ_E_CANCELLED) return fail_cancelled(e);
+    if (s != IJ_OK) return ij__api_error_from(e, &err, run->r.messages_param);
     run->n_held = i + 1;
     p->rows[i].rows = ij__encoded_floats(run->held[i]);
   }
@@ -115,6 +119,7 @@ static bool prepare(api_run *run, ij_attachments *a, api_error *e) {
   ij_status s = stopped ? ij__render(run, a, &run->prompt, &err) : IJ_OK;
   if (s == IJ_OK && stopped && !ij__media_notice(run, run->prompt, e)) return false;
   if (s == IJ_OK) s = ij_attachments_attach(a, run->prompt, &err);
+  if (s == IJ_E_CANCELLED) return fail_cancelled(e);
   if (s != IJ_OK) return ij__render_error(&run->r, e, &err);
   if (!ij__render_take(run, run->prompt, e) || !copy_rows(run, a, e) || !ij__api_check_context(run, e)) return false;
   return !run->wants_rows || encode(run, a, e);
@@ -124,7 +129,7 @@ bool ij__media_prepare(api_run *run, api_error *e) {
   ij_attachments *a = NULL;
   ij_err err;
   ij_attach_options o = options_of(run);
-  if (!is_wanted(run)) return ij__api_fail(e, 503, "cancelled", "", "the client left, or the server is about to stop");
+  if (!is_wanted(run)) return fail_cancelled(e);
   if (ij_attachments_open(&a, &o, &err) != IJ_OK) return ij__api_error_from(e, &err, "");
   bool ok = prepare(run, a, e);
   ij_prompt_close(&run->prompt);

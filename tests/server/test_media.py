@@ -355,6 +355,32 @@ def one_tower_of_two(program, model):
         refused(s, CHAT, {"messages": [user(text("a"), video)]}, "messages[0].content[1]", "videos", "no tower for them")
 
 
+def the_end_comes_while_media_are_read(program, model):
+    """Whoever waits then is told so, and nobody hears that nobody waits."""
+    replies = []
+    bodies = [json.dumps({"messages": [user(image(png(620, 620, 120 + i)), text("a"))], "max_tokens": 900}) for i in range(8)]
+    with Server(program, model, "--ctx", "4000", "--drain", "0") as s:
+        def one(body):
+            try:
+                replies.append(s.send(CHAT, body))
+            except OSError:
+                pass  # too late to be heard
+
+        threads = [threading.Thread(target=one, args=(body,)) for body in bodies]
+        for t in threads:
+            t.start()
+        while metric(s, "media_cache_bytes") == 0:
+            time.sleep(0.001)
+        s.process.terminate()
+        s.process.wait(60)
+        for t in threads:
+            t.join()
+    stopped = [json.loads(data)["error"] for status, _, data in replies if status == 503]
+    check(stopped, f"no request was stopped: {[r[0] for r in replies]}")
+    for e in stopped:
+        equal((e["code"], "shutting down" in e["message"]), ("cancelled", True), f"the error {e}")
+
+
 def states_are_of_their_towers(program, model):
     """Pictures that other towers have read are no beginning of a prompt; text is."""
     folder = os.path.join(os.path.dirname(model), "states-of-towers")
@@ -377,7 +403,7 @@ SHARED = [the_models_say_what_they_read, every_row_is_a_token, the_dialects_agre
          a_picture_is_found_in_the_next_turn, a_picture_is_encoded_once_at_once, streams_and_several_answers, bad_media_are_refused_by_place,
          places_that_are_not_read, what_is_no_medium_here, what_does_not_fit_is_not_encoded, placeholders_without_media_are_refused,
          a_client_that_leaves_stops_it]
-OWN = [remote_addresses, states_with_pictures_outlive_the_server, states_are_of_their_towers, towers_that_cannot_be_used, one_tower_of_two]
+OWN = [remote_addresses, the_end_comes_while_media_are_read, states_with_pictures_outlive_the_server, states_are_of_their_towers, towers_that_cannot_be_used, one_tower_of_two]
 
 
 def main():
