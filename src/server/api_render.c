@@ -51,6 +51,7 @@ bool ij__render_error(const api_request *r, api_error *e, const ij_err *err) {
     memcpy(said.where, param, strlen(param) + 1);
   }
   if (r->effort_param && strcmp(err->where, "effort") == 0) param = r->effort_param;
+  if (err->code == IJ_E_IO) return ij__api_fail(e, 500, "internal_error", place.text, "%s: %s", place.text, err->message); /* a decoder died */
   return ij__api_error_from(e, &said, param);
 }
 

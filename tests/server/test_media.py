@@ -381,6 +381,27 @@ def the_end_comes_while_media_are_read(program, model):
         equal((e["code"], "shutting down" in e["message"]), ("cancelled", True), f"the error {e}")
 
 
+def a_decoder_that_dies_fails_one_request(program, model):
+    """The program looks for the decoder of videos beside itself: here is one that is killed while it works."""
+    if os.environ.get("INKJET_VIDEO") != "1":
+        return
+    folder = os.path.join(os.path.dirname(model), "mortal")
+    os.makedirs(folder, exist_ok=True)
+    shutil.copy(program, os.path.join(folder, "inkjet"))
+    with open(os.path.join(folder, "inkjet-video"), "w") as f:
+        f.write("#!/bin/sh\nread line\nkill -9 $$\n")
+    os.chmod(os.path.join(folder, "inkjet-video"), 0o755)
+    video = {"type": "video_url", "video_url": {"url": data_url(gif(30, 20, 8), "image/gif")}}
+    with Server(os.path.join(folder, "inkjet"), model, "--ctx", "1000") as s:
+        others = []
+        asker = threading.Thread(target=lambda: others.extend(ask(s, user(image(png(60, 60, 130 + i)), text("a"))) for i in range(4)))
+        asker.start()
+        for _ in range(3):
+            refused(s, CHAT, {"messages": [user(text("b")), user(text("a"), video)]}, "messages[1].content[1]", "signal 9", status=500)
+        asker.join()
+        equal(len(others), 4, "answers to others")
+
+
 def states_are_of_their_towers(program, model):
     """Pictures that other towers have read are no beginning of a prompt; text is."""
     folder = os.path.join(os.path.dirname(model), "states-of-towers")
@@ -403,7 +424,7 @@ SHARED = [the_models_say_what_they_read, every_row_is_a_token, the_dialects_agre
          a_picture_is_found_in_the_next_turn, a_picture_is_encoded_once_at_once, streams_and_several_answers, bad_media_are_refused_by_place,
          places_that_are_not_read, what_is_no_medium_here, what_does_not_fit_is_not_encoded, placeholders_without_media_are_refused,
          a_client_that_leaves_stops_it]
-OWN = [remote_addresses, the_end_comes_while_media_are_read, states_with_pictures_outlive_the_server, states_are_of_their_towers, towers_that_cannot_be_used, one_tower_of_two]
+OWN = [remote_addresses, a_decoder_that_dies_fails_one_request, the_end_comes_while_media_are_read, states_with_pictures_outlive_the_server, states_are_of_their_towers, towers_that_cannot_be_used, one_tower_of_two]
 
 
 def main():
