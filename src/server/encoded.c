@@ -31,13 +31,13 @@ struct ij_encoded {
   pthread_cond_t changed;      /* an entry became ready or died */
   ij_turn turn;                /* of the makers */
   ij_towers *towers;
-  size_t hidden, max_bytes;
+  size_t hidden, max_bytes, max_held;
   ij_encoded_rows *first;
   uint64_t clock;
   ij_encoded_stats stats;
 };
 
-ij_status ij__encoded_open(ij_encoded **out, ij_towers *towers, size_t max_bytes, ij_err *err) {
+ij_status ij__encoded_open(ij_encoded **out, ij_towers *towers, size_t max_bytes, size_t max_held, ij_err *err) {
   *out = NULL;
   ij_encoded *c = ij__alloc_zero(1, sizeof *c);
   if (!c) return ij__fail_nomem(err, "the cache of media", sizeof *c);
@@ -61,6 +61,7 @@ ij_status ij__encoded_open(ij_encoded **out, ij_towers *towers, size_t max_bytes
   c->towers = towers;
   c->hidden = (size_t)info.hidden;
   c->max_bytes = max_bytes;
+  c->max_held = max_held;
   *out = c;
   return IJ_OK;
 }
@@ -102,11 +103,22 @@ static ij_encoded_rows *find(const ij_encoded *c, const ij_media_info *info) {
   return NULL;
 }
 
+static size_t held_bytes(const ij_encoded *c) {
+  size_t n = 0;
+  for (const ij_encoded_rows *r = c->first; r; r = r->next) n += r->refs > 0 ? r->bytes : 0;
+  return n;
+}
+
 static ij_encoded_rows *add(ij_encoded *c, const ij_media_info *info, ij_err *err) {
-  size_t n, bytes;
-  ij_encoded_rows *r = ij__alloc_zero(1, sizeof *r);
-  bool fits = r && ij__mul_size((size_t)info->n_rows, c->hidden, &n) && ij__mul_size(n, sizeof *r->floats, &bytes);
-  r = fits ? r : (ij__free(r), NULL);
+  size_t n, bytes, held = held_bytes(c);
+  ij_encoded_rows *r = NULL;
+  bool fits = ij__mul_size((size_t)info->n_rows, c->hidden, &n) && ij__mul_size(n, sizeof *r->floats, &bytes);
+  if (fits && (held > c->max_held || bytes > c->max_held - held)) {
+    ij__fail(err, IJ_E_BUSY, "media", "encoded media of the requests under way take %zu bytes, and at most %zu are kept: try again later", held,
+             c->max_held);
+    return NULL;
+  }
+  r = fits ? ij__alloc_zero(1, sizeof *r) : NULL;
   if (r) r->floats = ij__alloc(bytes);
   if (!r || !r->floats) {
     ij__free(r);

@@ -13,7 +13,8 @@
 typedef struct ij_encoded ij_encoded;
 typedef struct ij_encoded_rows ij_encoded_rows; /* of one medium, held */
 
-ij_status ij__encoded_open(ij_encoded **out, ij_towers *towers, size_t max_bytes, ij_err *err);
+/* max_held: of rows that are in use or being made at one time; more is IJ_E_BUSY. */
+ij_status ij__encoded_open(ij_encoded **out, ij_towers *towers, size_t max_bytes, size_t max_held, ij_err *err);
 void ij__encoded_close(ij_encoded **cache); /* nothing is held any more */
 
 /* The rows of a medium, encoded in pieces if they are not there; alive (may be NULL) is asked between them: false is IJ_E_CANCELLED. Any

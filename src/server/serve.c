@@ -78,6 +78,14 @@ static void tell_towers_error(const ij_model *model, const ij_worker_options *o)
   o->log(o->log_user, line);
 }
 
+/* Rows in use: as many as all sessions at once can have. Requests that wait for a session may have others, and many can wait. */
+static size_t held_media(const ij_server *server, const ij_worker_options *o) {
+  size_t n;
+  bool fits = ij__mul_size((size_t)server->n_ctx, (size_t)server->towers_info.hidden, &n) && ij__mul_size(n, sizeof(float), &n) &&
+              ij__mul_size(n, (size_t)o->n_parallel, &n);
+  return fits ? n : SIZE_MAX;
+}
+
 static ij_status open_media(ij_server *server, const ij_serve_options *options, ij_err *err) {
   server->towers = ij_model_towers(server->model);
   if (options->allow_remote_media && !ij__remote_is_there()) {
@@ -92,7 +100,7 @@ static ij_status open_media(ij_server *server, const ij_serve_options *options, 
   server->media.max_long_edge = options->max_long_edge;
   server->allow_remote_media = options->allow_remote_media;
   server->max_media_bytes = options->http.max_body;
-  ij_status status = ij__encoded_open(&server->encoded, server->towers, options->media_cache_bytes, err);
+  ij_status status = ij__encoded_open(&server->encoded, server->towers, options->media_cache_bytes, held_media(server, &options->worker), err);
   if (status == IJ_OK) status = ij__tasks_open(&server->tasks, MEDIA_THREADS, MEDIA_WAITING, err);
   return status;
 }

@@ -53,7 +53,7 @@ static bool is_right(const ij_encoded_rows *rows, const ij_media *m) {
 static ij_encoded *open_cache(size_t max_bytes) {
   ij_encoded *c = NULL;
   ij_err err = {0};
-  CHECK_OK(ij__encoded_open(&c, NULL, max_bytes, &err), err);
+  CHECK_OK(ij__encoded_open(&c, NULL, max_bytes, 3000 * H * sizeof(float), &err), err);
   atomic_store(&n_calls, 0);
   atomic_store(&fail_at, -1);
   return c;
@@ -112,6 +112,26 @@ static void memory_is_bounded(void) {
   ij__encoded_release(c, held);
   ij__encoded_release(c, again);
   CHECK_INT(ij__encoded_get_stats(c).bytes, 0);
+  ij__encoded_close(&c);
+}
+
+/* What is in use is bounded, too: held rows cannot leave, so whoever wants more comes too early. */
+static void rows_in_use_are_bounded(void) {
+  ij_encoded *c = open_cache(1 << 20);
+  ij_media m[4];
+  ij_encoded_rows *held[4], *more = NULL;
+  ij_err err = {0};
+  for (int i = 0; i < 4; i++) m[i] = (ij_media){(uint64_t)i + 1, 1000, IJ_MEDIA_IMAGE};
+  for (int i = 0; i < 3; i++) held[i] = get(c, &m[i]);
+  CHECK_INT(ij__encoded_get(c, &m[3], NULL, NULL, &more, &err), IJ_E_BUSY);
+  CHECK(more == NULL);
+  CHECK_HAS(err.message, "take 48000 bytes, and at most 48000 are kept");
+  more = get(c, &m[1]); /* is there */
+  ij__encoded_release(c, held[0]);
+  held[0] = get(c, &m[3]); /* what stays without being in use does not count */
+  CHECK_INT(ij__encoded_get_stats(c).bytes, 4 * 16000);
+  ij__encoded_release(c, more);
+  for (int i = 0; i < 3; i++) ij__encoded_release(c, held[i]);
   ij__encoded_close(&c);
 }
 
@@ -253,6 +273,7 @@ static void tasks_are_bounded_and_done(void) {
 int main(void) {
   RUN(a_medium_is_encoded_once);
   RUN(memory_is_bounded);
+  RUN(rows_in_use_are_bounded);
   RUN(who_leaves_or_fails_leaves_nothing);
   RUN(others_wait_for_the_maker);
   RUN(makers_come_one_by_one);
