@@ -155,7 +155,7 @@ static uint64_t mix(uint64_t h, uint64_t word) {
 }
 
 static ij_part_key key_of(const ij_part *part) {
-  ij_part_key key = {.hash = {1 + (uint64_t)part->kind * 4 + (uint64_t)part->place, 0x5851f42d4c957f2du}, .n = part->n};
+  ij_part_key key = {.hash = {1, 0x5851f42d4c957f2du}, .n = part->n, .kind = part->kind, .place = part->place};
   for (size_t at = 0; at < part->n; at += 8) {
     uint64_t word = 0;
     memcpy(&word, part->text + at, IJ_MIN((size_t)8, part->n - at));
@@ -166,7 +166,7 @@ static ij_part_key key_of(const ij_part *part) {
 }
 
 bool ij__part_same(const ij_part_key *a, const ij_part_key *b) {
-  return a->n == b->n && a->hash[0] == b->hash[0] && a->hash[1] == b->hash[1];
+  return a->kind == b->kind && a->place == b->place && a->n == b->n && a->hash[0] == b->hash[0] && a->hash[1] == b->hash[1];
 }
 
 ij_status ij__part_locate(ij_part *out, ij_part_kind kind, const char *json, size_t n, const ij_attach_options *options, ij_err *err) {

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "chat/bytes_tokenizer.h"
+#include "chat/part.h"
 #include "core/alloc.h"
 #include "core/str.h"
 #include "inkjet_chat.h"
@@ -376,6 +377,24 @@ static bool never(void *user) {
   return false;
 }
 
+/* The kind and the place are compared themselves: a picture in the place of a video would have none of what is asked of that. */
+static void keys_of_other_kinds_differ(void) {
+  static const char json[] = "{\"url\": \"/a/file\"}";
+  ij_attach_options o = ij_attach_options_default();
+  ij_err err = {0};
+  ij_part parts[3];
+  o.files = true;
+  for (int i = 0; i < 3; i++) CHECK_OK(ij__part_locate(&parts[i], (ij_part_kind)i, json, strlen(json), &o, &err), err);
+  for (int i = 0; i < 3; i++) {
+    for (int k = 0; k < 3; k++) {
+      ij_part_key fooled = parts[k].key; /* as if the text had been chosen for its hash */
+      memcpy(fooled.hash, parts[i].key.hash, sizeof fooled.hash);
+      CHECK(ij__part_same(&parts[i].key, &fooled) == (i == k));
+    }
+  }
+  for (int i = 0; i < 3; i++) ij__part_close(&parts[i]);
+}
+
 static void encoding_without_towers(void) {
   ij_attachments *a = open_with(NULL);
   ij_prompt *p;
@@ -543,6 +562,7 @@ int main(void) {
   RUN(files_where_they_are_allowed);
   RUN(fetching_where_it_is_allowed);
   RUN(equal_parts_are_opened_once);
+  RUN(keys_of_other_kinds_differ);
   RUN(encoding_without_towers);
   RUN(encoding_in_pieces);
   RUN(attach_without_memory);
