@@ -113,6 +113,9 @@ def sounding(folder):
     ffmpeg(folder, "sound.avi", 7, ["-c:v", "ffv1", "-pix_fmt", "bgr0", "-c:a", "pcm_s16le"], with_sound=True)
     ffmpeg(folder, "flac.mkv", 7, ["-c:v", "ffv1", "-pix_fmt", "bgr0", "-c:a", "flac"], with_sound=True)
     ffmpeg(folder, "float.mkv", 7, ["-c:v", "ffv1", "-pix_fmt", "bgr0", "-c:a", "pcm_f32le"], with_sound=True)
+    ffmpeg(folder, "aac.mkv", 7, ["-c:v", "ffv1", "-pix_fmt", "bgr0", "-c:a", "aac"], with_sound=True)
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-cpuflags", "0", "-i", str(folder / "aac.mkv"), "-f", "f32le", str(folder / "aac.mkv.f32")],
+                   check=True)
     ffmpeg(folder, "only_sound.mkv", 1, ["-map", "1:a", "-c:a", "flac"], with_sound=True)
 
 
