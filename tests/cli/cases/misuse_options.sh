@@ -24,6 +24,5 @@ show inkjet tokenize hello
 show inkjet tokenize -m a --tokenizer b hello
 show inkjet tokenize --tokenizer b hello --special --no-special
 show inkjet tokenize --tokenizer b hello -f file
-show inkjet bench
 show inkjet bench -m a --synthetic tiny
 show inkjet bench -m a --keep b
