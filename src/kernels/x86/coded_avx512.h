@@ -18,9 +18,10 @@
 #include "quant/fmt_iq.h"
 
 /* X(identifier) */
-#define IJ_FUSED_FEW_LIST(X) X(Q8_0) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_XS) X(NVFP4) X(AFFINE4) X(NVFP4_SPLIT)
-#define IJ_FUSED_ONE_LIST(X)                                                                                               \
-  X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(IQ4_NL) X(MXFP4) X(AFFINE2) X(AFFINE3) X(AFFINE5) X(AFFINE6) X(AFFINE8) X(MXFP4_SPLIT) X(MXFP8_SPLIT)
+#define IJ_FUSED_FEW_LIST(X) X(Q8_0) X(Q4_K) X(Q6_K) X(AFFINE4)
+#define IJ_FUSED_ONE_LIST(X)                                                                                                       \
+  X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q5_K) X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(NVFP4) X(AFFINE2) X(AFFINE3) X(AFFINE5) X(AFFINE6) X(AFFINE8) \
+  X(NVFP4_SPLIT) X(MXFP4_SPLIT) X(MXFP8_SPLIT)
 #define IJ_CODED_AVX512_LIST(X)                                                                                            \
   X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(NVFP4) X(AFFINE2) X(AFFINE3) \
   X(AFFINE4) X(AFFINE5) X(AFFINE6) X(AFFINE8) X(NVFP4_SPLIT) X(MXFP4_SPLIT) X(MXFP8_SPLIT)
