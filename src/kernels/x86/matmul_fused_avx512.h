@@ -263,7 +263,11 @@ CODED void fused_tokens(const ij_matmul *m, int64_t r0, int64_t r1, float *scrat
     }                                                                                                                            \
   }
 #define MATMUL_FUSED_ONE(id) MATMUL_FUSED(id, 1)
+#ifdef IJ_FUSED_ONE_ONLY /* builds with sanitizers, which take minutes for the code of several */
+#define MATMUL_FUSED_FEW(id) MATMUL_FUSED(id, 1)
+#else
 #define MATMUL_FUSED_FEW(id) MATMUL_FUSED(id, SINK_TOKENS)
+#endif
 IJ_FUSED_ONE_LIST(MATMUL_FUSED_ONE)
 IJ_FUSED_FEW_LIST(MATMUL_FUSED_FEW)
 
