@@ -18,10 +18,6 @@
 #include "quant/fmt_iq.h"
 
 /* X(identifier) */
-#define IJ_FUSED_FEW_LIST(X) X(Q8_0) X(Q4_K) X(Q6_K) X(AFFINE4)
-#define IJ_FUSED_ONE_LIST(X)                                                                                                       \
-  X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q5_K) X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(NVFP4) X(AFFINE2) X(AFFINE3) X(AFFINE5) X(AFFINE6) X(AFFINE8) \
-  X(NVFP4_SPLIT) X(MXFP4_SPLIT) X(MXFP8_SPLIT)
 #define IJ_CODED_AVX512_LIST(X)                                                                                            \
   X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(NVFP4) X(AFFINE2) X(AFFINE3) \
   X(AFFINE4) X(AFFINE5) X(AFFINE6) X(AFFINE8) X(NVFP4_SPLIT) X(MXFP4_SPLIT) X(MXFP8_SPLIT)
@@ -53,23 +49,18 @@ CODED int64_t coded_bytes(const ij_dtype type) {
   }
 }
 
-#define SINK_TOKENS 4
-
-/* Where sixteen values go: to y, steps `step` floats apart, or (fused) times x of each of nt tokens into its sum. */
+/* Where sixteen values go: to y, steps `step` floats apart, or (fused) times x into sum. */
 typedef struct sink {
   float *y;
   int64_t step;
   const float *x;
-  int64_t ldx;
-  __m512 sum[SINK_TOKENS];
-  int nt;
+  __m512 sum;
   bool fused;
 } sink;
 
 CODED void put(sink *k, const int64_t i, __m512 w) {
   if (k->fused) {
-#pragma GCC unroll 4
-    for (int t = 0; t < k->nt; t++) k->sum[t] = _mm512_fmadd_ps(_mm512_loadu_ps(k->x + t * k->ldx + 16 * i), w, k->sum[t]);
+    k->sum = _mm512_fmadd_ps(_mm512_loadu_ps(k->x + 16 * i), w, k->sum);
   } else {
     _mm512_storeu_ps(k->y + k->step * i, w);
   }
@@ -472,8 +463,7 @@ CODED void put_block(sink *k, const int64_t at, const uint8_t *b, const float *s
       break;
     default: block32(&t, 0, b, s, type);
   }
-#pragma GCC unroll 4
-  for (int i = 0; i < k->nt; i++) k->sum[i] = t.sum[i];
+  k->sum = t.sum;
 }
 
 /* E4M3 bits moved into an F16, whose exponent counts from 2^-15 where theirs counts from 2^-7. */

@@ -1,7 +1,7 @@
-/* matmul_fused_avx512.h: up to four tokens times block and split types: decoded values go into the multiply-add from registers.
+/* matmul_fused_avx512.h: one token times block and split types: decoded values go into the multiply-add from registers.
  *
- * Four rows advance together, a chunk at a time, each with one sum per token: their chains of multiply-adds overlap, and the chunks of x
- * stay in the first-level cache. They are one of each quarter of the rows, so that memory is read in four long streams, far apart: the
+ * Four rows advance together, a chunk at a time, each with one sum: their chains of multiply-adds overlap, and the chunk of x stays in
+ * the first-level cache. They are one of each quarter of the rows, so that memory is read in four long streams, far apart: the
  * processor's own prefetcher follows one stream in a page. Included by matmul_avx512.c after matmul_tile.h.
  */
 #ifndef IJ_KERNELS_X86_MATMUL_FUSED_AVX512_H
@@ -127,8 +127,7 @@ CODED void fetch(cursor *c, const int64_t n) {
 /* What stays the same for all rows of a call. */
 typedef struct fused_ctx {
   const ij_matmul *m;
-  const float *x;      /* of token t at x + t * ldx */
-  int64_t ldx;
+  const float *x;
   int64_t r1, quarter; /* rows of a quarter; those from r1 on are not there, and the last is taken instead */
   cursor fetch[MR];
 } fused_ctx;
@@ -146,26 +145,17 @@ static void fetch_side(const fused_ctx *f, int64_t r, ij_dtype type) {
   }
 }
 
-/* n values from value `at` on of a row whose sums for the tokens are c. */
-CODED void fused_piece(const fused_ctx *f, vec (*c)[MR][PASSES], const fused_row *row, int i, int64_t at, int64_t from, const int64_t n,
-                       const ij_dtype type, const int shift, const int nt) {
-  sink s = {.x = f->x + at, .ldx = f->ldx, .nt = nt, .fused = true};
-  UNROLL for (int t = 0; t < nt; t++) s.sum[t] = c[t][i][0];
-  fused_chunk(&s, row, at, from, n, type, shift);
-  UNROLL for (int t = 0; t < nt; t++) c[t][i][0] = s.sum[t];
-}
-
-/* Row r and those of the other quarters; sums: [token][BATCH]. */
-CODED void fused_group(fused_ctx *f, int64_t r, float *sums, const ij_dtype type, const int shift, const int nt) {
+/* Row r and those of the other quarters. */
+CODED void fused_group(fused_ctx *f, int64_t r, float *sums, const ij_dtype type, const int shift) {
   const int64_t k = f->m->k, chunk = chunk_len(type, shift), len = coded_len(type), bytes = coded_bytes(type);
   fused_row row[MR];
-  vec c[SINK_TOKENS][MR][PASSES];
+  vec c[MR][PASSES];
   if (ij__dtype_is_split(type)) fetch_side(f, r + SIDE_AHEAD, type);
   UNROLL for (int i = 0; i < MR; i++) {
     row[i].s = ij__stretch_of(f->m, IJ_MIN(r + i * f->quarter, f->r1 - 1));
     row[i].codes = row[i].s.row;
     row[i].bytes = row[i].s.scales;
-    UNROLL for (int t = 0; t < nt; t++) c[t][i][0] = v_zero();
+    c[i][0] = v_zero();
   }
   for (int64_t c0 = 0; c0 < k; c0 += SCALES_AHEAD) {
     const int64_t end = IJ_MIN(k, c0 + SCALES_AHEAD);
@@ -174,18 +164,24 @@ CODED void fused_group(fused_ctx *f, int64_t r, float *sums, const ij_dtype type
       const int64_t stop = IJ_MIN(end, at + 256);
       UNROLL for (int i = 0; i < MR; i++) fetch(&f->fetch[i], 256 / len * bytes);
       for (; at + chunk <= stop; at += chunk) {
-        UNROLL for (int i = 0; i < MR; i++) fused_piece(f, c, &row[i], i, at, c0, chunk, type, shift, nt);
+        UNROLL for (int i = 0; i < MR; i++) {
+          sink s = {.x = f->x + at, .sum = c[i][0], .fused = true};
+          fused_chunk(&s, &row[i], at, c0, chunk, type, shift);
+          c[i][0] = s.sum;
+        }
       }
       if (chunk == len) continue;
       for (; at < stop; at += len) {
-        UNROLL for (int i = 0; i < MR; i++) fused_piece(f, c, &row[i], i, at, c0, len, type, shift, nt);
+        UNROLL for (int i = 0; i < MR; i++) {
+          sink s = {.x = f->x + at, .sum = c[i][0], .fused = true};
+          fused_chunk(&s, &row[i], at, c0, len, type, shift);
+          c[i][0] = s.sum;
+        }
       }
     }
   }
-  UNROLL for (int t = 0; t < nt; t++) {
-    UNROLL for (int i = 0; i < MR; i++) c[t][i][0] = plain_order(c[t][i][0], order_of(type));
-    store_sums(sums + t * BATCH, 0, MR, c[t]);
-  }
+  UNROLL for (int i = 0; i < MR; i++) c[i][0] = plain_order(c[i][0], order_of(type));
+  store_sums(sums, 0, MR, c);
 }
 
 /* Where the products of the rows and those that follow fetch their weights, the first FUSED_AHEAD values of which are fetched now. */
@@ -207,69 +203,55 @@ CODED void fused_start(fused_ctx *f, int64_t r0, int64_t row_bytes, const ij_dty
 
 /* The first n outputs from sums of rows [row of a quarter][quarter]. */
 static void fused_store(const fused_ctx *f, int64_t r, const float *sums, int64_t n) {
-  const ij_matmul *m = f->m;
-  float out[SINK_TOKENS * V];
-  store_batch(out, V, sums, m->n, V);
-  for (int64_t t = 0; t < m->n; t++) {
-    for (int64_t q = 0; q < MR; q++) {
-      for (int64_t i = 0; i < n && r + i + q * f->quarter < f->r1; i++) m->y[t * m->ldy + r + i + q * f->quarter] = out[t * V + i * MR + q];
-    }
+  float out[V];
+  store_batch(out, V, sums, 1, V);
+  for (int64_t q = 0; q < MR; q++) {
+    for (int64_t i = 0; i < n && r + i + q * f->quarter < f->r1; i++) f->m->y[r + i + q * f->quarter] = out[i * MR + q];
   }
 }
 
-CODED void fused_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type, const int shift, const int nt) {
+CODED void fused_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type, const int shift) {
   if (r0 >= r1) return;
-  float sums[SINK_TOKENS * BATCH] = {0};
+  float sums[BATCH] = {0};
   float *room = (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
-  fused_ctx f = {.m = m, .x = m->x, .ldx = m->ldx, .r1 = r1, .quarter = ij__div_up(r1 - r0, MR)};
+  fused_ctx f = {.m = m, .x = m->x, .r1 = r1, .quarter = ij__div_up(r1 - r0, MR)};
   if (order_of(type) != ORDER_PLAIN) {
-    for (int t = 0; t < nt; t++) order_x(room + t * m->k, m->x + t * m->ldx, m->k, order_of(type));
+    order_x(room, m->x, m->k, order_of(type));
     f.x = room;
-    f.ldx = m->k;
   }
   fused_start(&f, r0, ij__dtype_row_bytes(type, m->k), type);
   for (int64_t i = 0; i < SIDE_AHEAD && ij__dtype_is_split(type); i++) fetch_side(&f, r0 + i, type);
   for (int64_t r = r0; r < r0 + f.quarter; r += BATCH_GROUPS) {
     const int64_t n = IJ_MIN(BATCH_GROUPS, r0 + f.quarter - r);
-    for (int64_t g = 0; g < n; g++) fused_group(&f, r + g, sums + g * 16, type, shift, nt);
+    for (int64_t g = 0; g < n; g++) fused_group(&f, r + g, sums + g * 16, type, shift);
     fused_store(&f, r, sums, n);
   }
 }
 
 /* x in another order must fit scratch; longer rows take the general way. */
-#define FUSED_MAX_K ((IJ_MATMUL_SCRATCH - 16) / SINK_TOKENS)
+#define FUSED_MAX_K (IJ_MATMUL_SCRATCH - 16)
 
 /* Groups of 64 are the common case, worth code of their own; float32 scales, of which no published file has any, are left to others. */
-CODED void fused_tokens(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type, const int nt) {
-  if (!ij__dtype_is_affine(type)) {
-    fused_rows(m, r0, r1, scratch, type, 0, nt);
-  } else if (m->group == 64) {
-    fused_rows(m, r0, r1, scratch, type, 6, nt);
+CODED void fused_affine_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type) {
+  if (m->group == 64) {
+    fused_rows(m, r0, r1, scratch, type, 6);
   } else {
-    fused_rows(m, r0, r1, scratch, type, m->group == 32 ? 5 : 7, nt);
+    fused_rows(m, r0, r1, scratch, type, m->group == 32 ? 5 : 7);
   }
 }
 
-/* `most` tokens at most: code for several is made for the types that sessions share most, because it takes its time to compile. */
-#define MATMUL_FUSED(id, most)                                                                                                   \
+#define MATMUL_FUSED(id)                                                                                                         \
   static void matmul_fused_##id(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {                                    \
-    const bool fits = m->k <= FUSED_MAX_K && !(ij__dtype_is_affine(IJ_DTYPE_##id) && m->side_dtype == IJ_DTYPE_F32);             \
-    switch (fits && m->n <= most ? m->n : 0) {                                                                                   \
-      case 1: fused_tokens(m, r0, r1, scratch, IJ_DTYPE_##id, 1); break;                                                         \
-      case 2: if (most > 1) fused_tokens(m, r0, r1, scratch, IJ_DTYPE_##id, 2); break;                                           \
-      case 3: if (most > 1) fused_tokens(m, r0, r1, scratch, IJ_DTYPE_##id, 3); break;                                           \
-      case 4: if (most > 1) fused_tokens(m, r0, r1, scratch, IJ_DTYPE_##id, 4); break;                                           \
-      default: matmul_coded(m, r0, r1, scratch, IJ_DTYPE_##id);                                                                  \
+    if (m->n != 1 || m->k > FUSED_MAX_K || (ij__dtype_is_affine(IJ_DTYPE_##id) && m->side_dtype == IJ_DTYPE_F32)) {              \
+      matmul_coded(m, r0, r1, scratch, IJ_DTYPE_##id);                                                                           \
+    } else if (ij__dtype_is_affine(IJ_DTYPE_##id)) {                                                                             \
+      fused_affine_rows(m, r0, r1, scratch, IJ_DTYPE_##id);                                                                      \
+    } else {                                                                                                                     \
+      fused_rows(m, r0, r1, scratch, IJ_DTYPE_##id, 0);                                                                          \
     }                                                                                                                            \
   }
-#define MATMUL_FUSED_ONE(id) MATMUL_FUSED(id, 1)
-#ifdef IJ_FUSED_ONE_ONLY /* builds with sanitizers, which take minutes for the code of several */
-#define MATMUL_FUSED_FEW(id) MATMUL_FUSED(id, 1)
-#else
-#define MATMUL_FUSED_FEW(id) MATMUL_FUSED(id, SINK_TOKENS)
-#endif
-IJ_FUSED_ONE_LIST(MATMUL_FUSED_ONE)
-IJ_FUSED_FEW_LIST(MATMUL_FUSED_FEW)
+
+IJ_CODED_AVX512_LIST(MATMUL_FUSED)
 
 static void fused_fill(ij_kernels *k) {
 #define SET_FUSED(id) k->matmul[IJ_DTYPE_##id] = matmul_fused_##id;

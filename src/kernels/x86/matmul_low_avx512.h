@@ -26,9 +26,9 @@ CODED void low_group(const ij_matmul *m, int64_t r, int64_t r_last, const lookah
     }
     UNROLL for (int half = 0; half < 2; half++) {
       UNROLL for (int i = 0; i < MR; i++) {
-        sink s = {.x = x, .sum = {c[i][0]}, .nt = 1, .fused = true};
+        sink s = {.x = x, .sum = c[i][0], .fused = true};
         low_half(&s, &a[i], row[i] + b, half, type);
-        c[i][0] = s.sum[0];
+        c[i][0] = s.sum;
       }
     }
   }
