@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 SPECIALS = """endoftext message_user message_model message_system message_tool content_text content_image content_thinking end_message
 content_audio_input content_tool_error unused_200024 audio_end content_invoke_tool_json unused_200053 unused_200054
@@ -311,3 +312,24 @@ def run_tests(tests, *args):
             print(f"FAIL {test.__name__}: {type(why).__name__}: {why}", flush=True)
     print(f"{len(tests) - failed} passed, {failed} failed")
     sys.exit(1 if failed or not tests else 0)
+
+
+def run_with_one_server(make, options, shared, own):
+    """A test program: PROGRAM WORK_FOLDER [TEST...]. The shared tests get one server, the own ones the program and the model."""
+    program, work, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+    model = make(program, os.path.join(work, "model"))
+
+    def bind(test, *args):
+        def bound():
+            began = time.monotonic()
+            test(*args)
+            print(f"{test.__name__}: {time.monotonic() - began:.1f} s", flush=True)
+        bound.__name__ = test.__name__
+        return bound
+
+    wanted = [(t, t in own) for t in shared + own if not names or t.__name__ in names]
+    try:
+        with Server(program, model, *options) as server:
+            run_tests([bind(t, program, model) if is_own else bind(t, server) for t, is_own in wanted])
+    except Failed as why:
+        sys.exit(f"FAIL {why}")

@@ -6,12 +6,10 @@ import json
 import os
 import re
 import socket
-import sys
 import time
 
-from dialect_kit import (N_IDS, SPECIALS, Failed, Server, check, equal, join_chat, join_completions, join_messages, join_responses,
-                         make_model, plain_chat,
-                         plain_completions, run_tests, without_ids)
+from dialect_kit import (N_IDS, SPECIALS, Server, check, equal, join_chat, join_completions, join_messages, join_responses,
+                         make_model, plain_chat, plain_completions, run_with_one_server, without_ids)
 
 SLOW = bool(os.environ.get("INKJET_SANITIZED"))  # fewer seeds then
 CHAT, COMPLETIONS, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"
@@ -530,23 +528,4 @@ SHARED = [stream_is_whole_chat, stream_is_whole_completions, stream_is_whole_res
 OWN = [full_queue_and_clients_that_leave, n_partly_accepted]
 
 
-def main():
-    program, work, names = sys.argv[1], sys.argv[2], sys.argv[3:]
-    model = make_model(program, os.path.join(work, "model"))
-    shared = [t for t in SHARED if not names or t.__name__ in names]
-    own = [t for t in OWN if not names or t.__name__ in names]
-    with Server(program, model, "--ctx", "4000") as s:
-        def bind(test):
-            def bound():
-                began = time.monotonic()
-                test(s) if test in shared else test(program, model)
-                print(f"{test.__name__}: {time.monotonic() - began:.1f} s", flush=True)
-            bound.__name__ = test.__name__
-            return bound
-        run_tests([bind(t) for t in shared + own])
-
-
-try:
-    main()
-except Failed as why:
-    sys.exit(f"FAIL {why}")
+run_with_one_server(make_model, ["--ctx", "4000"], SHARED, OWN)

@@ -7,11 +7,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import threading
 import time
 
-from dialect_kit import SPECIALS, Failed, Server, check, equal, plain_chat, run_tests
+from dialect_kit import SPECIALS, Server, check, equal, plain_chat, run_with_one_server
 from media_kit import add_towers, b64, data_url, gif, make_model_with_towers, picture_rows, png, sound_rows, wav
 
 CHAT, COMPLETIONS, RESPONSES, MESSAGES, COUNT = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages",
@@ -424,26 +423,8 @@ SHARED = [the_models_say_what_they_read, every_row_is_a_token, the_dialects_agre
          a_picture_is_found_in_the_next_turn, a_picture_is_encoded_once_at_once, streams_and_several_answers, bad_media_are_refused_by_place,
          places_that_are_not_read, what_is_no_medium_here, what_does_not_fit_is_not_encoded, placeholders_without_media_are_refused,
          a_client_that_leaves_stops_it]
-OWN = [remote_addresses, a_decoder_that_dies_fails_one_request, the_end_comes_while_media_are_read, states_with_pictures_outlive_the_server, states_are_of_their_towers, towers_that_cannot_be_used, one_tower_of_two]
+OWN = [remote_addresses, a_decoder_that_dies_fails_one_request, the_end_comes_while_media_are_read, states_with_pictures_outlive_the_server,
+       states_are_of_their_towers, towers_that_cannot_be_used, one_tower_of_two]
 
 
-def main():
-    program, work, names = sys.argv[1], sys.argv[2], sys.argv[3:]
-    model = make_model_with_towers(program, os.path.join(work, "model"))
-    shared = [t for t in SHARED if not names or t.__name__ in names]
-    own = [t for t in OWN if not names or t.__name__ in names]
-    with Server(program, model, "--ctx", "2000", "--parallel", "3") as s:
-        def bind(test):
-            def bound():
-                began = time.monotonic()
-                test(s) if test in shared else test(program, model)
-                print(f"{test.__name__}: {time.monotonic() - began:.1f} s", flush=True)
-            bound.__name__ = test.__name__
-            return bound
-        run_tests([bind(t) for t in shared + own])
-
-
-try:
-    main()
-except Failed as why:
-    sys.exit(f"FAIL {why}")
+run_with_one_server(make_model_with_towers, ["--ctx", "2000", "--parallel", "3"], SHARED, OWN)
