@@ -25,7 +25,10 @@ int main(int argc, char **argv) {
     case 'x': return 0;
     case 'e': return 3;
     case 'k': raise(SIGKILL); break;
-    case 'g': raise(SIGSEGV); break;
+    case 'g':
+      signal(SIGSEGV, SIG_DFL); /* a sanitizer would take it and end in its own way */
+      raise(SIGSEGV);
+      break;
     case 's': raise(SIGSTOP); break;
     case 'c': close(STDOUT_FILENO); break;
     case 'f': /* whatever descriptor came along is reported by its number */

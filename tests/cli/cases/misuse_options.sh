@@ -20,7 +20,6 @@ show inkjet run -m nowhere hello --penalty-window 3
 show inkjet run -m nowhere hello --json --ids-out
 show inkjet logits -m nowhere --ids 1
 show inkjet logits -m nowhere --ids 1 --out x --max-abs 1
-show inkjet tokenize hello
 show inkjet tokenize -m a --tokenizer b hello
 show inkjet tokenize --tokenizer b hello --special --no-special
 show inkjet tokenize --tokenizer b hello -f file
