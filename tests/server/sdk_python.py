@@ -118,7 +118,7 @@ def chat_parse():
 
 def chat_refusals():
     image = [{"role": "user", "content": [{"type": "text", "text": "?"}, {"type": "image_url", "image_url": {"url": IMAGE}}]}]
-    refused(lambda: client.chat.completions.create(model="m", messages=image), openai.BadRequestError, "image")
+    refused(lambda: client.chat.completions.create(model="m", messages=image), openai.BadRequestError, "content")  # damaged; or no tower
     refused(lambda: client.chat.completions.create(model="m", messages=USER, temperature=9), openai.BadRequestError, "temperature")
     refused(lambda: client.chat.completions.create(model="m", messages=USER, stream=True, extra_body={"wibble": 1}),
             openai.BadRequestError, "wibble")
@@ -219,7 +219,7 @@ def messages_parse():
 def messages_refusals():
     image = [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}]
     refused(lambda: claude.messages.create(model="m", max_tokens=3, messages=[{"role": "user", "content": image}]),
-            anthropic.BadRequestError, "image")
+            anthropic.BadRequestError, "content")
     refused(lambda: claude.messages.create(model="m", max_tokens=3, messages=[]), anthropic.BadRequestError, "messages")
 
 
