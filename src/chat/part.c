@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "core/alloc.h"
+#include "core/blake2b.h"
 #include "core/os.h"
 
 /* --- where the URL stands in a part */
@@ -149,24 +150,17 @@ static ij_status locate_url(ij_part *out, const found *f, const ij_attach_option
 
 /* --- keys */
 
-static uint64_t mix(uint64_t h, uint64_t word) {
-  h = (h ^ word) * 0x9e3779b97f4a7c15u;
-  return h ^ h >> 29;
-}
-
 static ij_part_key key_of(const ij_part *part) {
-  ij_part_key key = {.hash = {1, 0x5851f42d4c957f2du}, .n = part->n, .kind = part->kind, .place = part->place};
-  for (size_t at = 0; at < part->n; at += 8) {
-    uint64_t word = 0;
-    memcpy(&word, part->text + at, IJ_MIN((size_t)8, part->n - at));
-    key.hash[0] = mix(key.hash[0], word);
-    key.hash[1] = mix(key.hash[1], ~word + key.hash[0]);
-  }
+  ij_part_key key = {.kind = part->kind, .place = part->place};
+  ij__blake2b b;
+  ij__blake2b_init(&b);
+  ij__blake2b_add(&b, part->text, part->n);
+  ij__blake2b_end(&b, key.hash);
   return key;
 }
 
 bool ij__part_same(const ij_part_key *a, const ij_part_key *b) {
-  return a->kind == b->kind && a->place == b->place && a->n == b->n && a->hash[0] == b->hash[0] && a->hash[1] == b->hash[1];
+  return a->kind == b->kind && a->place == b->place && a->hash[0] == b->hash[0] && a->hash[1] == b->hash[1];
 }
 
 ij_status ij__part_locate(ij_part *out, ij_part_kind kind, const char *json, size_t n, const ij_attach_options *options, ij_err *err) {

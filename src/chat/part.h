@@ -13,11 +13,9 @@
 typedef enum ij_part_kind { IJ_PART_PICTURE, IJ_PART_SOUND, IJ_PART_MOVIE } ij_part_kind;
 typedef enum ij_part_place { IJ_PART_BASE64, IJ_PART_FILE, IJ_PART_REMOTE } ij_part_place;
 
-/* Equal keys: the same kind of medium from the same place. Of the text 128 bits of a hash that can be fooled, which harms only the prompt
- * that does so; a picture is never taken for a video. */
+/* Equal keys: the same kind of medium from the same place. */
 typedef struct ij_part_key {
-  uint64_t hash[2];
-  size_t n;
+  uint64_t hash[2];   /* of the text */
   ij_part_kind kind;
   ij_part_place place;
 } ij_part_key;

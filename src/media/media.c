@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/blake2b.h"
 #include "core/status.h"
 #include "media/audio.h"
-#include "media/blake2b.h"
 #include "media/image.h"
 #include "media/media_kind.h"
 

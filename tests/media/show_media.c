@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "media/blake2b.h"
+#include "core/blake2b.h"
 #include "media/media.h"
 
 static uint8_t *read_file(const char *path, size_t *n) {

@@ -3,9 +3,9 @@
 #include "test.h"
 
 #include "core/alloc.h"
+#include "core/blake2b.h"
 #include "inkjet_media.h"
 #include "io/json.h"
-#include "media/blake2b.h"
 #include "media/image.h"
 #include "media/media.h"
 #include "media/media_kind.h"

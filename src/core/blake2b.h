@@ -1,10 +1,10 @@
-/* blake2b.h: a 128-bit digest (BLAKE2b of RFC 7693, no key, 16 bytes) of prepared media.
+/* blake2b.h: a 128-bit digest (BLAKE2b of RFC 7693, no key, 16 bytes) of media, prepared or as they came.
  *
  * A digest decides whether rows in a cache belong to a medium, and strangers choose the media: so a hash for which nobody can make two
  * pictures with one digest, not merely a quick one.
  */
-#ifndef IJ_MEDIA_BLAKE2B_H
-#define IJ_MEDIA_BLAKE2B_H
+#ifndef IJ_CORE_BLAKE2B_H
+#define IJ_CORE_BLAKE2B_H
 
 #include "core/base.h"
 

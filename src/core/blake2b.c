@@ -1,5 +1,5 @@
 /* blake2b.c: BLAKE2b as RFC 7693 writes it: 12 rounds of 8 mixings over 16 words; words are read byte by byte, so any machine agrees. */
-#include "media/blake2b.h"
+#include "core/blake2b.h"
 
 #include <string.h>
 
