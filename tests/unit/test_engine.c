@@ -2,6 +2,7 @@
  * weights are found, and what happens when every single allocation fails.
  */
 #include "core/os.h"
+#include "tape.h"
 #include "tiny.h"
 
 static tiny t; /* six layers, the last one global, the first two dense; 18 ids, 17 ends a generation */
@@ -426,28 +427,7 @@ static void a_session_survives_broken_tokens(void) {
 
 /* -------------------------------------------------------------------------------------------------------- failing memory */
 
-typedef struct tape {
-  char bytes[1 << 18];
-  size_t len, at;
-} tape;
-
 static tape saved;
-
-static bool tape_write(void *user, const void *bytes, size_t n) {
-  tape *p = user;
-  if (n > sizeof p->bytes - p->len) return false;
-  memcpy(p->bytes + p->len, bytes, n);
-  p->len += n;
-  return true;
-}
-
-static bool tape_read(void *user, void *bytes, size_t n) {
-  tape *p = user;
-  if (n > p->len - p->at) return false;
-  memcpy(bytes, p->bytes + p->at, n);
-  p->at += n;
-  return true;
-}
 
 /* A whole life; the first failure ends it. */
 static ij_status life(void) {

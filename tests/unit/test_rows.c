@@ -1,6 +1,7 @@
 /* test_rows.c: rows of media in a session, on a tiny model: where they go, what is refused, what a session remembers of them, and that
  * every way to the same ids and media gives the same bits.
  */
+#include "tape.h"
 #include "tiny.h"
 
 #define N 14
@@ -125,27 +126,6 @@ static void same_after_rollback_and_fork(void) {
 }
 
 /* --------------------------------------------------------------------------------------------------------------- saving */
-
-typedef struct tape {
-  unsigned char bytes[1 << 18];
-  size_t len, at;
-} tape;
-
-static bool tape_write(void *user, const void *bytes, size_t n) {
-  tape *p = user;
-  if (n > sizeof p->bytes - p->len) return false;
-  memcpy(p->bytes + p->len, bytes, n);
-  p->len += n;
-  return true;
-}
-
-static bool tape_read(void *user, void *bytes, size_t n) {
-  tape *p = user;
-  if (n > p->len - p->at) return false;
-  memcpy(bytes, p->bytes + p->at, n);
-  p->at += n;
-  return true;
-}
 
 static tape saved;
 
