@@ -24,12 +24,6 @@ typedef enum got { ABSENT, GOOD, BAD } got;
 
 /* ----------------------------------------------------------------------------------------------------------- values */
 
-/* A member that says something: null is the same as not being there. */
-static const ij_json_value *member(const ij_json_value *object, const char *key) {
-  const ij_json_value *v = ij__json_member(object, key);
-  return ij__json_type_of(v) == IJ_JSON_NULL ? NULL : v;
-}
-
 /* What was found, for messages: 12, 0.5, "text" (short and printable), or the kind of thing. */
 static const char *describe(const ij_json_value *v, char *buf, size_t size) {
   int64_t i;
@@ -55,7 +49,7 @@ static const char *describe(const ij_json_value *v, char *buf, size_t size) {
 }
 
 static got int_at(reader *r, const ij_json_value *object, const char *prefix, const char *key, int64_t lo, int64_t hi, int64_t *out) {
-  const ij_json_value *v = member(object, key);
+  const ij_json_value *v = ij__config_member(object, key);
   char text[64];
   if (!v) return ABSENT;
   if (ij__json_get_int(v, out) && *out >= lo && *out <= hi) return GOOD;
@@ -65,7 +59,7 @@ static got int_at(reader *r, const ij_json_value *object, const char *prefix, co
 }
 
 static got number_at(reader *r, const char *key, double lo, double hi, double *out) {
-  const ij_json_value *v = member(r->text, key);
+  const ij_json_value *v = ij__config_member(r->text, key);
   char text[64];
   if (!v) return ABSENT;
   if (ij__json_get_double(v, out) && *out >= lo && *out <= hi) return GOOD;
@@ -141,7 +135,7 @@ static void one_of(reader *r, const ij_json_value *v, const char *key, const cha
 static void read_identity(reader *r) {
   static const char *const types[] = {"inkling_mm_model", "inkling", "inkling_text", "inkling_model"};
   static const char *const classes[] = {"InklingForConditionalGeneration", "InklingForCausalLM"};
-  const ij_json_value *type = member(r->root, "model_type"), *arch = member(r->root, "architectures"), *v;
+  const ij_json_value *type = ij__config_member(r->root, "model_type"), *arch = ij__config_member(r->root, "architectures"), *v;
   char text[64];
   ij_json_iter it = {0};
   const char *key;
@@ -158,8 +152,8 @@ static void read_identity(reader *r) {
 /* eos_token_id: of the top level unless that is absent or null, then of the text config. An integer or a list of them. */
 static void read_eos(reader *r) {
   ij_config *c = r->c;
-  const ij_json_value *v = member(r->root, "eos_token_id"), *element;
-  if (!v) v = member(r->text, "eos_token_id");
+  const ij_json_value *v = ij__config_member(r->root, "eos_token_id"), *element;
+  if (!v) v = ij__config_member(r->text, "eos_token_id");
   if (!v) return;
   bool list = ij__json_type_of(v) == IJ_JSON_ARRAY;
   int64_t last = c->vocab ? c->vocab - 1 : INT32_MAX;
@@ -196,7 +190,7 @@ static void read_towers(reader *r) {
     const char *object, *key, *value;
   } rules[] = {{"vision_config", "vision_encoder_type", "hmlp"}, {"audio_config", "audio_mode", "dmel"}};
   for (size_t i = 0; i < IJ_COUNT_OF(rules); i++) {
-    const ij_json_value *object = member(r->root, rules[i].object), *v = member(object, rules[i].key);
+    const ij_json_value *object = ij__config_member(r->root, rules[i].object), *v = ij__config_member(object, rules[i].key);
     char text[64];
     if (object && ij__json_type_of(object) != IJ_JSON_OBJECT)
       MALFORMED(r, "%s: expected an object, found %s", rules[i].object, describe(object, text, sizeof text));
@@ -206,7 +200,7 @@ static void read_towers(reader *r) {
 }
 
 static void read_mtp(reader *r) {
-  const ij_json_value *mtp = member(r->root, "mtp_config");
+  const ij_json_value *mtp = ij__config_member(r->root, "mtp_config");
   int64_t own = 0, mirrored = 0;
   char text[64];
   if (mtp && ij__json_type_of(mtp) != IJ_JSON_OBJECT) {
@@ -321,7 +315,7 @@ typedef struct kind_list {
 
 /* A list of two words, one per layer. Entries beyond the last layer mean nothing. */
 static void read_words(reader *r, const char *key, const char *yes, const char *no, kind_list *out) {
-  const ij_json_value *list = member(r->text, key), *v;
+  const ij_json_value *list = ij__config_member(r->text, key), *v;
   ij_json_iter it = {0};
   const char *unused;
   size_t unused_len;
@@ -348,7 +342,7 @@ static void read_words(reader *r, const char *key, const char *yes, const char *
 /* local_layer_ids; without it every sixth layer is global. */
 static void read_local_ids(reader *r, kind_list *out) {
   int n_layer = r->c->n_layer;
-  const ij_json_value *list = member(r->text, "local_layer_ids"), *v;
+  const ij_json_value *list = ij__config_member(r->text, "local_layer_ids"), *v;
   ij_json_iter it = {0};
   const char *unused;
   size_t unused_len;
@@ -446,18 +440,18 @@ static void read_fixed(reader *r) {
     const char *prefix = level ? "" : r->prefix;
     for (size_t i = 0; i < IJ_COUNT_OF(flags); i++) {
       bool b;
-      if (!(v = member(object, flags[i].key))) continue;
+      if (!(v = ij__config_member(object, flags[i].key))) continue;
       if (!ij__json_get_bool(v, &b))
         MALFORMED(r, "%s%s: expected true or false, found %s", prefix, flags[i].key, describe(v, text, sizeof text));
       else if (b != flags[i].value)
         REFUSED(r, "%s%s: only %s is supported, found %s", prefix, flags[i].key, flags[i].value ? "true" : "false", b ? "true" : "false");
     }
     for (size_t i = 0; i < IJ_COUNT_OF(words); i++) {
-      if ((v = member(object, words[i].key)) && !ij__json_is(v, words[i].value))
+      if ((v = ij__config_member(object, words[i].key)) && !ij__json_is(v, words[i].value))
         REFUSED(r, "%s%s: only \"%s\" is supported, found %s", prefix, words[i].key, words[i].value, describe(v, text, sizeof text));
     }
     double cap;
-    v = member(object, "final_logit_softcapping");
+    v = ij__config_member(object, "final_logit_softcapping");
     if (v && !ij__json_get_double(v, &cap))
       MALFORMED(r, "%sfinal_logit_softcapping: expected null or 0, found %s", prefix, describe(v, text, sizeof text));
     else if (v && cap != 0)
@@ -467,7 +461,7 @@ static void read_fixed(reader *r) {
 
 /* tie_word_embeddings, which writers put at either level: true only makes sense in a file that really lacks the second matrix. */
 static void read_tied(reader *r) {
-  const ij_json_value *levels[2] = {member(r->text, "tie_word_embeddings"), member(r->root, "tie_word_embeddings")};
+  const ij_json_value *levels[2] = {ij__config_member(r->text, "tie_word_embeddings"), ij__config_member(r->root, "tie_word_embeddings")};
   if (r->text == r->root) levels[1] = NULL;
   bool tied[2] = {false, false}, good[2];
   char text[64];
@@ -582,7 +576,7 @@ ij_status ij__config_read(ij_config *out, const ij_ckpt *ckpt, ij_err *err) {
   if (ij__json_type_of(r.root) != IJ_JSON_OBJECT)
     return ij__fail(err, IJ_E_FORMAT, ij__ckpt_config_path(ckpt), "expected an object, found %s",
                     ij__json_type_name(ij__json_type_of(r.root)));
-  const ij_json_value *text = member(r.root, "text_config");
+  const ij_json_value *text = ij__config_member(r.root, "text_config");
   if (text && ij__json_type_of(text) != IJ_JSON_OBJECT)
     return ij__fail(err, IJ_E_FORMAT, ij__ckpt_config_path(ckpt), "text_config: expected an object, found %s",
                     ij__json_type_name(ij__json_type_of(text)));

@@ -1,10 +1,18 @@
-/* config_int.h: what the two readers of a configuration (config.json, GGUF metadata) share. Private to config*.c. */
+/* config_int.h: what the two readers of a configuration (config.json, GGUF metadata) share, the towers included. Private to config*.c
+ * and towers_*.c. */
 #ifndef IJ_MODEL_CONFIG_INT_H
 #define IJ_MODEL_CONFIG_INT_H
 
+#include "io/json.h"
 #include "model/sources.h"
 
 #define MAX_WIDTH (1 << 24) /* of any activation; also bounds every product of two dimensions far below int64 */
+
+/* A member that says something: null is the same as not being there. */
+static inline const ij_json_value *ij__config_member(const ij_json_value *object, const char *key) {
+  const ij_json_value *v = ij__json_member(object, key);
+  return ij__json_type_of(v) == IJ_JSON_NULL ? NULL : v;
+}
 
 /* What is wrong so far. Malformed or contradictory: IJ_E_FORMAT; sound but of another network: IJ_E_UNSUPPORTED. */
 typedef struct ij_config_check {

@@ -60,11 +60,6 @@ static bool near(double a, double b) { return fabs(a - b) <= 1e-6 * fabs(b); }
 
 /* ------------------------------------------------------------------------------------------------------------- JSON */
 
-static const ij_json_value *member(const ij_json_value *object, const char *key) {
-  const ij_json_value *v = ij__json_member(object, key);
-  return ij__json_type_of(v) == IJ_JSON_NULL ? NULL : v;
-}
-
 static const char *describe(const ij_json_value *v, char *buf, size_t size) {
   double d;
   bool b;
@@ -96,15 +91,15 @@ static void check_only(reading *r, const ij_json_value *v, const char *prefix, c
 
 static void check_keys(reading *r, const ij_json_value *object, const char *prefix, const only_key *keys, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    check_only(r, member(object, keys[i].key), prefix, keys[i].key, &keys[i]);
-    if (keys[i].alias) check_only(r, member(object, keys[i].alias), prefix, keys[i].alias, &keys[i]);
+    check_only(r, ij__config_member(object, keys[i].key), prefix, keys[i].key, &keys[i]);
+    if (keys[i].alias) check_only(r, ij__config_member(object, keys[i].alias), prefix, keys[i].alias, &keys[i]);
   }
 }
 
 /* An integer, or `fallback` when the key is absent or bad. */
 static int64_t int_or(reading *r, const ij_json_value *object, const char *prefix, const char *key, int64_t lo, int64_t hi,
                       int64_t fallback) {
-  const ij_json_value *v = member(object, key);
+  const ij_json_value *v = ij__config_member(object, key);
   int64_t found;
   char text[64];
   if (!v) return fallback;
@@ -128,7 +123,7 @@ static int64_t width_of(reading *r, const ij_json_value *object, const char *pre
 }
 
 static const ij_json_value *object_at(reading *r, const ij_json_value *root, const char *key) {
-  const ij_json_value *v = member(root, key);
+  const ij_json_value *v = ij__config_member(root, key);
   char text[64];
   if (!v || ij__json_type_of(v) == IJ_JSON_OBJECT) return v;
   MALFORMED(r, "%s: expected an object, found %s", key, describe(v, text, sizeof text));
@@ -155,7 +150,7 @@ void ij__towers_config_json(ij_towers_config *out, const ij_json_value *root, bo
 /* ---------------------------------------------------------------------------------------------- processor_config.json */
 
 static void check_triple(reading *r, const ij_json_value *object, const char *key, const double *want) {
-  const ij_json_value *v = member(object, key), *element;
+  const ij_json_value *v = ij__config_member(object, key), *element;
   ij_json_iter it = {0};
   int n = 0;
   bool same = ij__json_size(v) == IJ_TOWER_CHANNELS && ij__json_type_of(v) == IJ_JSON_ARRAY;
@@ -172,10 +167,10 @@ static void read_image_processor(reading *r, ij_towers_weights *w, const ij_json
   char text[64];
   int64_t patch = int_or(r, v, "image_processor.", "patch_size", 1, 1 << 20, w->plan.patch);
   if (patch != w->plan.patch) MALFORMED(r, "image_processor.patch_size is %lld, but the tower has %d", (long long)patch, w->plan.patch);
-  check_only(r, member(v, times.key), "image_processor.", times.key, &times);
+  check_only(r, ij__config_member(v, times.key), "image_processor.", times.key, &times);
   check_triple(r, v, "image_mean", mean);
   check_triple(r, v, "image_std", deviation);
-  const ij_json_value *fraction = member(v, "rescale_image_frac");
+  const ij_json_value *fraction = ij__config_member(v, "rescale_image_frac");
   double f = 0;
   if (fraction && !(ij__json_get_double(fraction, &f) && f > 0 && f <= MAX_FRACTION)) {
     MALFORMED(r, "image_processor.rescale_image_frac: expected null or a number above 0 and up to %g, found %s", MAX_FRACTION,
