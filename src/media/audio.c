@@ -50,18 +50,18 @@ static ij_status add_row(ij__hearing *h, const uint8_t *bins, ij_err *err) {
                     "it, or raise max_rows", (double)h->n_rows / 20, (long long)h->max_rows);
   if (h->n_rows == h->cap) {
     const int64_t cap = h->cap ? h->cap * 2 : 64;
-    uint8_t *more = ij__realloc(h->bins, (size_t)cap * IJ_MEL_ROWS);
-    if (!more) return ij__fail_nomem(err, "the bins of a sound", (size_t)cap * IJ_MEL_ROWS);
+    uint8_t *more = ij__realloc(h->bins, (size_t)cap * IJ_MEL_BINS);
+    if (!more) return ij__fail_nomem(err, "the bins of a sound", (size_t)cap * IJ_MEL_BINS);
     h->bins = more;
     h->cap = cap;
   }
-  memcpy(h->bins + h->n_rows++ * IJ_MEL_ROWS, bins, IJ_MEL_ROWS);
+  memcpy(h->bins + h->n_rows++ * IJ_MEL_BINS, bins, IJ_MEL_BINS);
   return IJ_OK;
 }
 
 /* All that the resampler can give now. */
 static ij_status drain(ij__hearing *h, ij_err *err) {
-  uint8_t bins[IJ_MEL_ROWS];
+  uint8_t bins[IJ_MEL_BINS];
   for (int64_t n; (n = ij__resampler_pull(&h->resampler, h->out, IJ_SOUND_BLOCK)) > 0;) {
     h->n_samples += n;
     for (int64_t at = 0; at < n;) {
@@ -99,7 +99,7 @@ ij_status ij__hearing_push(ij__hearing *h, const double *frames, int64_t n, ij_e
 
 ij_status ij__hearing_end(ij__hearing *h, ij__sound *out, ij_err *err) {
   if (h->n_frames == 0) return ij__fail(err, IJ_E_FORMAT, h->name, "the sound is empty: it has no samples");
-  uint8_t bins[IJ_MEL_ROWS];
+  uint8_t bins[IJ_MEL_BINS];
   ij__resampler_end(&h->resampler);
   ij_status s = drain(h, err);
   if (s == IJ_OK && ij__mel_end(h->mel, bins)) s = add_row(h, bins, err);

@@ -16,7 +16,7 @@ struct ij__mel {
   double window[IJ_MEL_WINDOW];            /* Hann, periodic */
   double cos[HALF], sin[HALF];             /* of 2 pi j / 800 */
   double split_cos[HALF + 1], split_sin[HALF + 1]; /* of 2 pi j / 1600 */
-  int first[IJ_MEL_ROWS], end[IJ_MEL_ROWS]; /* frequencies in which a band is not zero, [first, end) */
+  int first[IJ_MEL_BINS], end[IJ_MEL_BINS]; /* frequencies in which a band is not zero, [first, end) */
   double weights[MAX_WEIGHTS];             /* theirs, band after band */
   double samples[IJ_MEL_WINDOW];           /* of the window that is being filled */
   int n_samples, n_new;                    /* filled, and of these not in an earlier window */
@@ -26,7 +26,7 @@ struct ij__mel {
 
 /* Edges of the bands in Hz: 82 points at equal distances on the Slaney scale, which is 3 f / 200 below 1000 Hz and
  * 15 + 27 ln(f / 1000) / ln 6.4 above; the last is 8000 Hz. A table, because logarithms differ between systems in their last bit. */
-static const double edges[IJ_MEL_ROWS + 2] = {
+static const double edges[IJ_MEL_BINS + 2] = {
   0.0, 37.23921026495882, 74.47842052991764, 111.71763079487647, 148.95684105983528, 186.19605132479413, 223.43526158975294,
   260.6744718547118, 297.91368211967057, 335.1528923846294, 372.39210264958825, 409.63131291454704, 446.8705231795059, 484.1097334444647,
   521.3489437094236, 558.5881539743824, 595.8273642393411, 633.0665745043, 670.3057847692588, 707.5449950342177, 744.7842052991765,
@@ -50,7 +50,7 @@ float ij__mel_weight(int row, int freq) {
 
 static void make_bands(ij__mel *m) {
   int n = 0;
-  for (int row = 0; row < IJ_MEL_ROWS; row++) {
+  for (int row = 0; row < IJ_MEL_BINS; row++) {
     int freq = (int)(edges[row] / 10) + 1;
     while (ij__mel_weight(row, freq) == 0) freq++;
     m->first[row] = freq;
@@ -198,7 +198,7 @@ static void magnitudes(ij__mel *m, const double *samples) {
 void ij__mel_values(ij__mel *m, const double *window, double *values) {
   magnitudes(m, window);
   const double *w = m->weights;
-  for (int row = 0; row < IJ_MEL_ROWS; row++) {
+  for (int row = 0; row < IJ_MEL_BINS; row++) {
     double sum = 0;
     for (int k = m->first[row]; k < m->end[row]; k++) sum += *w++ * m->magnitude[k];
     values[row] = sum;
@@ -217,9 +217,9 @@ int ij__mel_bin(double value) {
 }
 
 static void make_row(ij__mel *m, uint8_t *bins) {
-  double values[IJ_MEL_ROWS];
+  double values[IJ_MEL_BINS];
   ij__mel_values(m, m->samples, values);
-  for (int row = 0; row < IJ_MEL_ROWS; row++) bins[row] = (uint8_t)ij__mel_bin(values[row]);
+  for (int row = 0; row < IJ_MEL_BINS; row++) bins[row] = (uint8_t)ij__mel_bin(values[row]);
   memmove(m->samples, m->samples + IJ_MEL_HOP, (IJ_MEL_WINDOW - IJ_MEL_HOP) * sizeof *m->samples);
   m->n_samples = IJ_MEL_WINDOW - IJ_MEL_HOP;
   m->n_new = 0;

@@ -11,6 +11,7 @@
 
 #include "core/status.h"
 #include "media/audio.h"
+#include "media/media.h"
 
 enum {
   IJ_SOUND_RATE = 16000,       /* what the model hears */
@@ -51,7 +52,7 @@ int64_t ij__resampled_length(int64_t n, int rate); /* ceil(n * 16000 / rate); n 
 
 /* ------------------------------------------------------------------------------------------------------ spectrum, audio_mel.c */
 
-enum { IJ_MEL_WINDOW = 1600, IJ_MEL_HOP = 800, IJ_MEL_FREQS = 801, IJ_MEL_ROWS = 80 };
+enum { IJ_MEL_WINDOW = 1600, IJ_MEL_HOP = 800, IJ_MEL_FREQS = 801 };
 
 typedef struct ij__mel ij__mel; /* tables, and the samples that the next window begins with */
 ij_status ij__mel_open(ij__mel **out, ij_err *err); /* ij__free ends it */

@@ -21,9 +21,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (s == IJ_OK) {
     must(sound.n_rows >= 1 && sound.n_rows <= 100 && sound.n_rows == ij__div_up(sound.n_samples, 800));
     must(sound.rate >= IJ_SOUND_MIN_RATE && sound.channels >= 1 && sound.seconds > 0 && sound.format[0]);
-    for (int64_t i = 0; i < sound.n_rows * IJ_MEL_ROWS; i++) must(sound.bins[i] < 16);
+    for (int64_t i = 0; i < sound.n_rows * IJ_MEL_BINS; i++) must(sound.bins[i] < 16);
     must(ij__sound_open(&again, data, size, "input", &options, NULL) == IJ_OK && again.n_rows == sound.n_rows);
-    must(memcmp(again.bins, sound.bins, (size_t)sound.n_rows * IJ_MEL_ROWS) == 0);
+    must(memcmp(again.bins, sound.bins, (size_t)sound.n_rows * IJ_MEL_BINS) == 0);
     ij__free(again.bins);
   } else {
     must((s == IJ_E_FORMAT || s == IJ_E_UNSUPPORTED || s == IJ_E_RANGE) && err.message[0] && !sound.bins);

@@ -12,7 +12,7 @@
 #include "media/audio_parts.h"
 
 static int filterbank(void) {
-  for (int row = 0; row < IJ_MEL_ROWS; row++) {
+  for (int row = 0; row < IJ_MEL_BINS; row++) {
     for (int k = 0; k < IJ_MEL_FREQS; k++) {
       const float w = ij__mel_weight(row, k);
       uint32_t bits;
@@ -39,7 +39,7 @@ static void hear(const char *path, int64_t max_rows) {
     printf("%s\t%s\n", ij_status_name(s), err.message);
   } else {
     printf("OK\t%d\t%d\t%" PRId64 "\t%" PRId64 "\t%s\t", sound.rate, sound.channels, sound.n_samples, sound.n_rows, sound.format);
-    for (int64_t i = 0; i < sound.n_rows * IJ_MEL_ROWS; i++) putchar("0123456789abcdef"[sound.bins[i]]);
+    for (int64_t i = 0; i < sound.n_rows * IJ_MEL_BINS; i++) putchar("0123456789abcdef"[sound.bins[i]]);
     putchar('\n');
   }
   ij__free(sound.bins);

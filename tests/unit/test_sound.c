@@ -204,7 +204,7 @@ static void the_cut_does_not_matter(void) {
 static void the_bits_are_the_same_everywhere(void) {
   static double in[30000], out[40000];
   static const int rates[] = {44100, 8000, 192000, 16000, 22050};
-  double values[IJ_MEL_ROWS];
+  double values[IJ_MEL_BINS];
   uint64_t seed = 11, hash = 0xcbf29ce484222325u;
   ij__mel *m = NULL;
   ij_err err = {0};
@@ -214,7 +214,7 @@ static void the_bits_are_the_same_everywhere(void) {
     const int64_t n = resample(in, rates[k] < 16000 ? 15000 : 30000, rates[k], 1024, out, 40000);
     for (int64_t at = 0; at + IJ_MEL_WINDOW <= n; at += IJ_MEL_HOP) {
       ij__mel_values(m, out + at, values);
-      for (int row = 0; row < IJ_MEL_ROWS; row++) {
+      for (int row = 0; row < IJ_MEL_BINS; row++) {
         uint64_t bits;
         memcpy(&bits, &values[row], sizeof bits);
         hash = (hash ^ bits) * 0x100000001b3u;
