@@ -25,7 +25,8 @@
  * Conventions. `open` writes through its first argument: on failure *out is NULL and there is nothing to close; on success there
  * is exactly one `close`, which takes the address of the handle, sets it to NULL, and accepts NULL. Every `ij_err *err` may be NULL.
  * Options come from ij_*_default(); passing NULL means the defaults. Token ids are int32_t, counts and positions int64_t, sizes in
- * bytes size_t. Floats in outputs are IEEE binary32. The library never prints, exits or reads the environment.
+ * bytes size_t. Floats in outputs are IEEE binary32. The library never prints or exits, and reads the
+ * environment only to start the decoder of videos (ij_video_open).
  */
 #ifndef INKJET_H
 #define INKJET_H

@@ -139,7 +139,8 @@ typedef struct ij_video_options {
 } ij_video_options;
 IJ_API ij_video_options ij_video_options_default(void);
 
-/* path, or bytes when path is NULL. Errors as for ij_media_open; IJ_E_IO when the decoder cannot be started, dies or takes too long (this
+/* The decoder gets LD_LIBRARY_PATH (DYLD_LIBRARY_PATH) of this process and nothing else of its environment; where a file has to be made for
+ * bytes, TMPDIR says where. path, or bytes when path is NULL. Errors as for ij_media_open; IJ_E_IO when the decoder cannot be started, dies or takes too long (this
  * call
  * fails, nothing else). */
 IJ_API ij_status ij_video_open(ij_video **out, const char *path, const void *bytes, size_t n_bytes, const char *name,
