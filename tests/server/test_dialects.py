@@ -483,7 +483,7 @@ def anthropic_errors(s):
 # --- load
 
 def full_queue_and_clients_that_leave(program, model):
-    long = {"messages": USER, "max_tokens": 3000, "seed": 1, "stream": True, "logit_bias": {"599": -100}}
+    long = {"messages": USER, "max_tokens": 3000, "seed": 1, "stream": True, "logit_bias": NO_MARKERS}
     with Server(program, model, "--parallel", "1", "--queue", "0", "--ctx", "4000") as s:
         c = s.connect()
         c.request("POST", CHAT, json.dumps({**long, "messages": OPEN, "continue_final_message": True, "temperature": 0}),
