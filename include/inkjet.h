@@ -54,8 +54,29 @@ typedef struct ij_tokenizer ij_tokenizer;
 
 /* ------------------------------------------------------------------------------------------------------------- model */
 
+/* Where weights are while the model is open. All give the same bits. AUTO: mapped when everything fits into the memory there is (or mem_bytes),
+ * else streamed. */
+typedef enum ij_home {
+  IJ_HOME_AUTO,
+  IJ_HOME_MAPPED,       /* in the page cache of the system, which may drop and read again */
+  IJ_HOME_RESIDENT,     /* read into memory of the process once */
+  IJ_HOME_STREAMED      /* as resident, but routed experts are read when they are needed, into what memory is left, past the page cache */
+} ij_home;
+
+typedef enum ij_predict { IJ_PREDICT_AUTO, IJ_PREDICT_OFF, IJ_PREDICT_ON } ij_predict;
+
 typedef struct ij_model_options {
   size_t struct_size;   /* set by ij_model_options_default */
+  size_t mem_bytes;     /* bound on the memory that the model and its sessions take together; 0: what the machine, its control group and the
+                           limits of the process leave free now. A bound that cannot work is refused at open (IJ_E_NOMEM), with the numbers */
+  ij_home home;         /* default AUTO */
+  int64_t plan_ctx;     /* positions of each session that will be opened: memory is kept for them; 0: 8192 or what the model allows */
+  int plan_sessions;    /* how many; default 1. With a bound, sessions beyond what was kept for are refused (IJ_E_NOMEM) */
+  int plan_kv;          /* an ij_kv_type, of those sessions; default IJ_KV_F32 */
+  ij_predict predict;   /* streamed: begin reading experts of the next layer on a guess; AUTO: while it is measured to help */
+  const char *usage_path; /* streamed: a file with the use of experts in earlier sessions, read at open (missing, damaged or foreign: as if there was
+                           none, see ij_streaming_info) and written by ij_model_close; NULL: none */
+  bool keep_trace;      /* streamed: keep the sequence of experts used, see ij_model_expert_trace */
   int n_threads;        /* 0: one per processor that this process may use. Does not change any result. */
   const char *cpu_mask; /* highest kernel level to use: "scalar", "avx2", "avx512", "neon"; NULL: the best there is */
   int max_batch;        /* rows (tokens) computed at once, over all sessions of a step; default 512, at least 1 */
@@ -107,6 +128,63 @@ typedef struct ij_model_info {
 } ij_model_info;
 
 IJ_API void ij_model_get_info(const ij_model *model, ij_model_info *out);
+
+/* What will be where, and why: made before a byte of weights is read. All sizes in bytes. */
+typedef struct ij_plan {
+  /* Memory found. 0: there is no such limit, or it is not known. */
+  size_t machine_total, machine_free;      /* physical; what the system says could be used without swapping */
+  size_t group_limit, group_free;          /* of the control group(s) this process is in: the tightest */
+  size_t process_limit, process_free;      /* address space and data limits of the process (ulimit -v, -d): the tightest */
+  size_t bound;                            /* what this plan may use, of which */
+  const char *bound_by;                    /* "--mem", "the machine", "the control group", "the process": static */
+  /* What is needed. */
+  size_t dense_bytes;                      /* weights that every token reads, and small ones, as held in memory */
+  size_t expert_bytes;                     /* all routed experts, as in the file */
+  size_t largest_expert, mean_expert;      /* one expert, as in the file */
+  int n_expert_layers, n_expert, n_expert_used;
+  size_t session_bytes;                    /* caches of one planned session */
+  int n_sessions;
+  size_t step_bytes;                       /* buffers of a step of max_batch rows */
+  size_t other_bytes;                      /* towers, tokenizer, tables, the program itself */
+  /* What follows. */
+  ij_home home;                            /* MAPPED, RESIDENT or STREAMED */
+  int max_batch;                           /* rows of a step: the option, or less where the bound asks for it */
+  size_t expert_room;                      /* memory for routed experts */
+  int64_t experts_held, experts_total;     /* that fit into it; that there are */
+  double bytes_per_token[5];               /* read from the drive for one token, at hit rates of 0, 25, 50, 75 and 90 % */
+} ij_plan;
+
+/* The plan that opening `path` with these options would follow. Reads headers only. Refused as ij_model_open would refuse (IJ_E_NOMEM); `out` is then
+ * filled all the same, with home AUTO. Any thread. */
+IJ_API ij_status ij_plan_make(ij_plan *out, const char *path, const ij_model_options *options, ij_err *err);
+
+/* The plan that the model was opened with. */
+IJ_API void ij_model_get_plan(const ij_model *model, ij_plan *out);
+
+/* How the homes of experts have done since the model was opened. Any thread, between steps. */
+typedef struct ij_streaming_info {
+  const char *home;                        /* "mapped", "resident", "streamed": static */
+  const char *reader;                      /* "io_uring", "pread threads"; "" without one: static */
+  bool direct;                             /* every file is read past the page cache */
+  int64_t n_slots;
+  int64_t n_hit, n_miss;                   /* experts that were there when asked for; that had to be read */
+  int64_t n_guess, n_guess_used, n_guess_cancelled;
+  uint64_t expert_bytes, read_bytes;       /* of the missed experts; read for them, alignment included */
+  double read_seconds, wait_seconds;       /* reads were under way; computing waited for them */
+  int64_t n_tokens;                        /* rows evaluated */
+  const char *usage_note;                  /* why usage_path was not used or not written; NULL: nothing to say. Lives as long as the model */
+} ij_streaming_info;
+IJ_API void ij_model_get_streaming(ij_model *model, ij_streaming_info *out);
+
+/* Use of each expert, [n_layer][n_expert]: shares of the accesses of its layer, of this opening (earlier = false) or as the usage file had it.
+ * IJ_E_RANGE: not known (another home, no file). */
+IJ_API ij_status ij_model_expert_use(ij_model *model, bool earlier, float *out);
+
+/* The sequence of experts used so far, as layer * n_expert + expert; *keys is valid until the next step. Returns their number; 0 without keep_trace. */
+IJ_API int64_t ij_model_expert_trace(ij_model *model, const int32_t **keys);
+
+/* The rate of sequential direct reads of the model's largest file, over about `seconds`: bytes per second. IJ_E_RANGE: it is in memory. */
+IJ_API ij_status ij_measure_drive(const char *path, double seconds, double *bytes_per_s, ij_err *err);
 
 /* The tensors of the checkpoint, used or not. index in [0, n_tensors), otherwise IJ_E_RANGE. Strings live as long as the model. */
 typedef struct ij_tensor_info {

@@ -40,4 +40,14 @@ double ij__os_seconds(void); /* monotonic */
 uint64_t ij__os_memory_total(void);
 uint64_t ij__os_memory_available(void);
 
+/* The tightest limit among the memory control groups that this process is in (version 1 and 2, all the way up), and what is left of it, counting
+ * page cache that can be dropped as left; the same of the limits on address space and data of the process. 0: no limit, or not known.
+ * `root` stands before /proc and /sys in tests; "" otherwise. */
+typedef struct ij_memory_limits {
+  uint64_t group_limit, group_free;
+  uint64_t process_limit, process_free;
+  uint64_t lock_limit;                   /* bytes that may be locked; UINT64_MAX: no limit */
+} ij_memory_limits;
+void ij__os_memory_limits(ij_memory_limits *out, const char *root);
+
 #endif

@@ -371,3 +371,19 @@ size_t ij__ckpt_file_bytes(const ij_ckpt *c) {
   for (int i = 0; i < c->n_files; i++) sum += c->files[i].map.n_bytes;
   return sum;
 }
+
+const char *ij__ckpt_file_path(const ij_ckpt *c, int i) { return c->files[i].path; }
+size_t ij__ckpt_file_size(const ij_ckpt *c, int i) { return c->files[i].map.n_bytes; }
+
+bool ij__ckpt_place(const ij_ckpt *c, const void *data, size_t n_bytes, int *file, uint64_t *offset) {
+  uintptr_t at = (uintptr_t)data;
+  for (int i = 0; i < c->n_files; i++) {
+    const ij_file_map *map = &c->files[i].map;
+    uintptr_t begin = (uintptr_t)map->data;
+    if (map->in_memory || !map->data || at < begin || at - begin > map->n_bytes || n_bytes > map->n_bytes - (at - begin)) continue;
+    *file = i;
+    *offset = at - begin;
+    return true;
+  }
+  return false;
+}

@@ -50,5 +50,10 @@ const ij_tensor_view *ij__ckpt_tensor(const ij_ckpt *c, int i); /* in order of f
 const ij_tensor_view *ij__ckpt_find(const ij_ckpt *c, const char *name); /* NULL when absent */
 int ij__ckpt_n_files(const ij_ckpt *c);
 size_t ij__ckpt_file_bytes(const ij_ckpt *c); /* sum over the mapped files */
+const char *ij__ckpt_file_path(const ij_ckpt *c, int i);
+size_t ij__ckpt_file_size(const ij_ckpt *c, int i);
+
+/* Where n_bytes of a tensor's data lie: *file and *offset in it. False: not in one of the files, or the file is in memory and has no place. */
+bool ij__ckpt_place(const ij_ckpt *c, const void *data, size_t n_bytes, int *file, uint64_t *offset);
 
 #endif

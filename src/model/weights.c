@@ -386,7 +386,7 @@ static ij_status bind_all(binder *b, ij_expert_bank *banks, ij_err *err) {
   w->norm = bind_vector(b, IJ_T_NORM, -1);
   for (int i = 0; i < c->n_layer; i++) bind_layer(b, i, shared + (size_t)i * (size_t)c->n_shared, &banks[i]);
   ij_status s = finite_report(&b->not_finite, b->names->ckpt, err);
-  return s == IJ_OK ? ij__experts_open_mapped(&w->experts, banks, c->n_layer, c->n_expert, err) : s;
+  return s == IJ_OK ? ij__experts_open_mapped(&w->experts, &(ij_expert_banks){banks, c->n_layer, c->n_expert}, err) : s;
 }
 
 ij_status ij__weights_bind(ij_weights *out, const ij_config *config, const ij_ckpt *ckpt, ij_err *err) {

@@ -356,11 +356,11 @@ static void leases(void) {
   ij_err err;
   int64_t blocks = ij__alloc_blocks();
   ij__alloc_fail_after(1);
-  CHECK_INT(ij__experts_open_mapped(&home, banks, 2, 3, &err), IJ_E_NOMEM);
+  CHECK_INT(ij__experts_open_mapped(&home, &(ij_expert_banks){banks, 2, 3}, &err), IJ_E_NOMEM);
   ij__alloc_fail_after(0);
   CHECK(home == NULL);
-  CHECK_INT(ij__experts_open_mapped(&home, banks, -1, 3, &err), IJ_E_ARGUMENT);
-  CHECK_OK(ij__experts_open_mapped(&home, banks, 2, 3, &err), err);
+  CHECK_INT(ij__experts_open_mapped(&home, &(ij_expert_banks){banks, -1, 3}, &err), IJ_E_ARGUMENT);
+  CHECK_OK(ij__experts_open_mapped(&home, &(ij_expert_banks){banks, 2, 3}, &err), err);
   CHECK_INT(ij__experts_acquire(home, 0, (const int[]){0, 2}, 2, got), 2);
   CHECK_INT(ij__experts_live(home), 2);
   CHECK((const char *)got[1].down.data == (const char *)data + 32);
