@@ -191,6 +191,11 @@ static void catch_endings(endings *old) {
   sigaction(SIGHUP, &action, &old->hup);
 }
 
+static void restore_endings(const endings *old) {
+  sigaction(SIGTERM, &old->term, NULL);
+  sigaction(SIGHUP, &old->hup, NULL);
+}
+
 chat_read chat_edit_line(chat_edit *e, const char *prompt, ij_buf *line) {
   endings old;
   int n = 0;
@@ -199,6 +204,10 @@ chat_read chat_edit_line(chat_edit *e, const char *prompt, ij_buf *line) {
   out_flush();
   if (tcgetattr(STDIN_FILENO, &before_editing) != 0) return CHAT_READ_END;
   catch_endings(&old);
+  if (interrupted_for_good()) { /* just before: nothing would end the wait */
+    restore_endings(&old);
+    return CHAT_READ_CANCELLED;
+  }
   write_all(PASTE_ON);
   el_resize(e->el);
   el_set(e->el, EL_PREP_TERM, 1); /* before the prompt, which el_wgets prints first */
@@ -206,8 +215,7 @@ chat_read chat_edit_line(chat_edit *e, const char *prompt, ij_buf *line) {
   const wchar_t *got = el_wgets(e->el, &n);
   bool stopped = !got && errno == EINTR;
   write_all(PASTE_OFF);
-  sigaction(SIGTERM, &old.term, NULL);
-  sigaction(SIGHUP, &old.hup, NULL);
+  restore_endings(&old);
   if (e->cancelled || stopped) return CHAT_READ_CANCELLED;
   if (!got || n <= 0) {
     write_all("\n");

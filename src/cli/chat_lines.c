@@ -80,14 +80,15 @@ static bool take_line(ij_buf *ahead, ij_buf *line) {
   return true;
 }
 
-/* Reads by read(2): a Ctrl-C ends the wait, which the buffered functions would hide. What follows the last line end is a line too. */
+/* Waits, then reads by read(2): a signal cannot end a read for certain, because it may come just before it or to another thread, and the
+ * buffered functions would hide that it came. What follows the last line end is a line too. */
 chat_read chat_plain_line(void *user, const char *prompt, ij_buf *line) {
   ij_buf *ahead = user;
   out_flush();
   fputs(prompt, stderr);
   fflush(stderr);
   while (!take_line(ahead, line)) {
-    if (interrupted()) {
+    if (!interrupt_or_input(STDIN_FILENO)) {
       ahead->len = 0;
       return CHAT_READ_CANCELLED;
     }

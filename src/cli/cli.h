@@ -60,6 +60,7 @@ void interrupt_install(void);             /* first Ctrl-C: interrupted() turns t
 bool interrupted(void);
 const volatile bool *interrupted_flag(void); /* the same, for who looks by itself */
 bool interrupted_for_good(void);          /* by a hangup or a request to terminate, which a conversation obeys too */
+bool interrupt_or_input(int fd);          /* waits; true: fd can be read, false: interrupted() */
 void interrupt_forget(void);              /* the next Ctrl-C is the first again */
 /* A folder and its files, removed if the second Ctrl-C comes: path must stay valid; NULL clears. */
 void interrupt_remove_on_kill(const char *const *files, int n_files, const char *folder);

@@ -3,6 +3,9 @@
  * A hangup or a request to terminate counts as Ctrl-C, so that temporary files do not survive them. A closed pipe is not a signal
  * here but a write error, which out.c reports.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,18 +20,53 @@ static const char *const *volatile doomed_files;
 static volatile sig_atomic_t n_doomed_files;
 static const char *volatile doomed_folder;
 
+/* A byte per interrupt, for those who wait in poll. */
+static int wake[2] = {-1, -1};
+
+/* After the flags: who sees the byte sees them. */
+static void wake_waiting(void) {
+  int saved = errno;
+  ssize_t n = write(wake[1], "", 1); /* full is as good */
+  (void)n;
+  errno = saved;
+}
+
 static void on_interrupt(int number) {
   flag = true;
   if (number != SIGINT) n_endings = 1;
-  if (n_interrupts++ == 0) return;
-  /* unlink, rmdir, signal and raise are async-signal-safe. */
+  if (n_interrupts++ == 0) {
+    wake_waiting();
+    return;
+  }
+  /* unlink, rmdir, signal, raise and write are async-signal-safe. */
   for (int i = 0; i < n_doomed_files; i++) unlink(doomed_files[i]);
   if (doomed_folder) rmdir(doomed_folder);
   signal(number, SIG_DFL);
   raise(number);
 }
 
+static void open_wake(void) {
+  if (wake[0] >= 0 || pipe(wake) != 0) return;
+  for (int i = 0; i < 2; i++) {
+    fcntl(wake[i], F_SETFL, O_NONBLOCK);
+    fcntl(wake[i], F_SETFD, FD_CLOEXEC);
+  }
+}
+
+bool interrupt_or_input(int fd) {
+  for (;;) {
+    if (interrupted()) return false;
+    struct pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.fd = wake[0], .events = POLLIN}}; /* one below 0 is left out */
+    int n = poll(fds, 2, -1);
+    char drop[16];
+    if (n > 0 && fds[1].revents && read(wake[0], drop, sizeof drop) > 0) continue;
+    if (n > 0 && fds[0].revents) return true;
+    if (n < 0 && errno != EINTR) return true; /* reading says what is wrong */
+  }
+}
+
 void interrupt_install(void) {
+  open_wake();
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = on_interrupt; /* no SA_RESTART: a read from a terminal ends too */

@@ -1,4 +1,8 @@
 /* test_chat_parts.c: the parts of `inkjet chat` that need no model: text made safe, JSON found and written, messages, lines. */
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include "cli/chat.h"
 #include "core/alloc.h"
 #include "test.h"
@@ -275,6 +279,32 @@ static void lines_make_messages(void) {
   expect_message((const char *const[]){NULL}, CHAT_READ_END, NULL, 0);
 }
 
+/* The signal is handled on a thread of its own, so no system call of the waiting one is interrupted by it. */
+static void *interrupt_elsewhere(void *user) {
+  pthread_kill(pthread_self(), SIGINT);
+  return user;
+}
+
+static void waiting_ends_by_an_interrupt_wherever_it_is_handled(void) {
+  int fds[2];
+  char byte;
+  pthread_t thread;
+  CHECK_INT(pipe(fds), 0);
+  interrupt_install();
+  for (int i = 0; i < 20; i++) {
+    CHECK_INT(pthread_create(&thread, NULL, interrupt_elsewhere, NULL), 0);
+    CHECK(!interrupt_or_input(fds[0]));
+    pthread_join(thread, NULL);
+    interrupt_forget();
+    CHECK_INT(write(fds[1], "x", 1), 1);
+    CHECK(interrupt_or_input(fds[0])); /* and what it left behind ends no later wait */
+    CHECK_INT(read(fds[0], &byte, 1), 1);
+  }
+  close(fds[1]);
+  CHECK(interrupt_or_input(fds[0])); /* the end of a file can be read */
+  close(fds[0]);
+}
+
 int main(void) {
   RUN(control_characters_become_visible);
   RUN(no_byte_that_a_terminal_obeys_comes_through);
@@ -288,5 +318,6 @@ int main(void) {
   RUN(the_system_text_is_one_and_first);
   RUN(without_memory);
   RUN(lines_make_messages);
+  RUN(waiting_ends_by_an_interrupt_wherever_it_is_handled);
   return test_report();
 }
