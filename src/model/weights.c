@@ -370,7 +370,7 @@ static ij_status finite_report(const ij_findings *f, const ij_ckpt *ckpt, ij_err
 }
 
 /* Layers and the shared experts of all of them lie in one block. */
-static ij_status bind_all(binder *b, ij_expert_bank *banks, ij_err *err) {
+static ij_status bind_all(binder *b, ij_err *err) {
   const ij_config *c = b->c;
   ij_weights *w = b->w;
   size_t n_layer = (size_t)c->n_layer, shared_at = ij__align_up(n_layer * sizeof(ij_layer), IJ_ALIGNMENT);
@@ -379,14 +379,17 @@ static ij_status bind_all(binder *b, ij_expert_bank *banks, ij_err *err) {
   if (!w->layers) return ij__fail_nomem(err, "the layer table", layer_bytes);
   w->floats = ij__alloc_zero(w->n_floats, sizeof(float));
   if (!w->floats) return ij__fail_nomem(err, "norms, convolutions and relative banks", w->n_floats * sizeof(float));
+  w->banks = ij__alloc_zero(n_layer, sizeof(ij_expert_bank));
+  if (!w->banks) return ij__fail_nomem(err, "the expert banks", n_layer * sizeof(ij_expert_bank));
   ij_mlp *shared = (ij_mlp *)(void *)((char *)w->layers + shared_at);
   w->embed = bind_matrix(b, IJ_T_EMBED, -1);
   w->unembed = c->tied ? w->embed : bind_matrix(b, IJ_T_UNEMBED, -1);
   w->embed_norm = bind_vector(b, IJ_T_EMBED_NORM, -1);
   w->norm = bind_vector(b, IJ_T_NORM, -1);
-  for (int i = 0; i < c->n_layer; i++) bind_layer(b, i, shared + (size_t)i * (size_t)c->n_shared, &banks[i]);
+  for (int i = 0; i < c->n_layer; i++) bind_layer(b, i, shared + (size_t)i * (size_t)c->n_shared, &w->banks[i]);
   ij_status s = finite_report(&b->not_finite, b->names->ckpt, err);
-  return s == IJ_OK ? ij__experts_open_mapped(&w->experts, &(ij_expert_banks){banks, c->n_layer, c->n_expert}, err) : s;
+  ij_expert_banks banks = ij__weights_banks(w, c);
+  return s == IJ_OK ? ij__experts_open_mapped(&w->experts, &banks, err) : s;
 }
 
 ij_status ij__weights_bind(ij_weights *out, const ij_config *config, const ij_ckpt *ckpt, ij_err *err) {
@@ -399,15 +402,19 @@ ij_status ij__weights_bind(ij_weights *out, const ij_config *config, const ij_ck
   if (s != IJ_OK) return s;
   binder b = {.w = out, .c = config, .names = &out->names};
   plan(&b);
-  ij_expert_bank *banks = ij__alloc_zero((size_t)config->n_layer, sizeof(ij_expert_bank));
-  s = banks ? bind_all(&b, banks, err) : ij__fail_nomem(err, "the expert banks", (size_t)config->n_layer * sizeof(ij_expert_bank));
-  ij__free(banks);
+  s = bind_all(&b, err);
   if (s != IJ_OK) ij__weights_free(out);
   return s;
 }
 
+void ij__weights_take_home(ij_weights *w, ij_experts *home) {
+  ij__experts_close(&w->experts);
+  w->experts = home;
+}
+
 void ij__weights_free(ij_weights *w) {
   ij__experts_close(&w->experts);
+  ij__free(w->banks);
   ij__free(w->floats);
   ij__free(w->layers);
   memset(w, 0, sizeof *w);

@@ -65,7 +65,8 @@ typedef struct ij_weights {
   ij_weight embed, unembed;          /* [V, H] */
   const float *embed_norm, *norm;    /* [H] */
   ij_layer *layers;                  /* [n_layer] */
-  ij_experts *experts;               /* home of the routed experts, owned */
+  ij_expert_bank *banks;             /* [n_layer] where the routed experts lie in the mapping, owned; see ij_expert_banks */
+  ij_experts *experts;               /* their home, owned: the mapped one, until the engine takes another (ij__weights_take_home) */
   float *floats;                     /* the widened vectors, owned, each aligned to 64 bytes */
   size_t n_floats;
   /* What `info` reports. Active: read for one token, so one row of embed, the rows of unembed that are ids, n_expert_used routed
@@ -82,5 +83,13 @@ typedef struct ij_weights {
  * `config` must be one that ij__config_read accepted for this `ckpt`; both must outlive the weights. On failure nothing is held. */
 ij_status ij__weights_bind(ij_weights *out, const ij_config *config, const ij_ckpt *ckpt, ij_err *err);
 void ij__weights_free(ij_weights *w);
+
+/* What homes are made of; borrowed from the weights. */
+static inline ij_expert_banks ij__weights_banks(const ij_weights *w, const ij_config *config) {
+  return (ij_expert_banks){w->banks, config->n_layer, config->n_expert};
+}
+
+/* Closes the home there is and owns another. */
+void ij__weights_take_home(ij_weights *w, ij_experts *home);
 
 #endif
