@@ -5,8 +5,8 @@
 
 #include "cli/chat.h"
 #include "core/alloc.h"
+#include "core/out_file.h"
 #include "core/status.h"
-#include "tools/out_file.h"
 
 /* An error inside a file: the file's name in front, and the exit code of a bad input whatever kind of error it is. */
 static int say_in_file(const char *path, const ij_err *err) {

@@ -7,8 +7,8 @@
 
 #include "core/base.h"
 #include "core/dtype.h"
+#include "core/out_file.h"
 #include "core/status.h"
-#include "tools/out_file.h"
 
 typedef struct ij_st_tensor {
   const char *name;

@@ -1,10 +1,11 @@
 /* out_file.h: a file that appears whole or not at all.
  *
  * It grows under a temporary name beside the final one and takes its name when everything is on disk, so a reader never sees half of
- * it. How many bytes it will hold is said at the start; fewer or more is an error. One file is used by one thread.
+ * it. How many bytes it will hold is said at the start; fewer or more is an error. One file is used by one thread; of several that are
+ * written to one path at once, by whatever threads or processes, the last to finish stays, whole.
  */
-#ifndef IJ_TOOLS_OUT_FILE_H
-#define IJ_TOOLS_OUT_FILE_H
+#ifndef IJ_CORE_OUT_FILE_H
+#define IJ_CORE_OUT_FILE_H
 
 #include "core/base.h"
 #include "core/status.h"
@@ -21,7 +22,7 @@ void ij__out_abort(ij_out_file **f);
 /* A small file, all at once. */
 ij_status ij__out_write(const char *path, const void *bytes, size_t n, ij_err *err);
 
-/* The temporary name used for `path` by this process, from ij__alloc; NULL without memory. */
+/* The temporary name that this process uses for `path`, unless something of that name is there already; from ij__alloc, NULL without memory. */
 char *ij__out_part_path(const char *path);
 
 #endif

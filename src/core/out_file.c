@@ -1,5 +1,5 @@
 /* out_file.c: write, sync, rename. Values are written as they lie in memory: all supported hosts are little endian. */
-#include "tools/out_file.h"
+#include "core/out_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,19 +10,25 @@
 #include "core/alloc.h"
 #include "core/str.h"
 
+enum { MAX_TRIES = 100 };
+
 struct ij_out_file {
   int fd;
   char *path, *part;
   size_t n_declared, n_put;
 };
 
-char *ij__out_part_path(const char *path) {
+/* The temporary name of one try to have one of our own. */
+static char *part_path(const char *path, int try) {
   ij_buf b = {0};
   ij__buf_printf(&b, "%s.part-%ld", path, (long)getpid());
+  if (try > 0) ij__buf_printf(&b, "-%d", try);
   if (!b.failed) return b.data;
   ij__buf_free(&b);
   return NULL;
 }
+
+char *ij__out_part_path(const char *path) { return part_path(path, 0); }
 
 static void close_file(ij_out_file **f, bool remove) {
   if (!*f) return;
@@ -38,24 +44,28 @@ static void close_file(ij_out_file **f, bool remove) {
 
 void ij__out_abort(ij_out_file **f) { close_file(f, true); }
 
+/* A file that nobody else writes: another thread may be at the same path, or another machine with a process of this number. */
+static ij_status open_part(ij_out_file *f, ij_err *err) {
+  for (int try = 0; try < MAX_TRIES; try++) {
+    ij__free(f->part);
+    f->part = part_path(f->path, try);
+    if (!f->part) return ij__fail_nomem(err, "a file name", strlen(f->path));
+    f->fd = open(f->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (f->fd >= 0) return IJ_OK;
+    if (errno != EEXIST) break;
+  }
+  return ij__fail_errno(err, errno, f->path, "cannot create the file");
+}
+
 ij_status ij__out_open(ij_out_file **out, const char *path, size_t n_bytes, ij_err *err) {
   ij_out_file *f = *out = ij__alloc_zero(1, sizeof *f);
   if (!f) return ij__fail_nomem(err, "a file writer", sizeof *f);
   f->fd = -1;
   f->n_declared = n_bytes;
   f->path = ij__strdup(path);
-  f->part = ij__out_part_path(path);
-  if (!f->path || !f->part) {
-    close_file(out, false);
-    return ij__fail_nomem(err, "a file name", strlen(path));
-  }
-  f->fd = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (f->fd < 0) {
-    int number = errno;
-    close_file(out, false);
-    return ij__fail_errno(err, number, path, "cannot create the file");
-  }
-  return IJ_OK;
+  ij_status s = f->path ? open_part(f, err) : ij__fail_nomem(err, "a file name", strlen(path));
+  if (s != IJ_OK) close_file(out, false);
+  return s;
 }
 
 ij_status ij__out_put(ij_out_file *f, const void *bytes, size_t n, ij_err *err) {
