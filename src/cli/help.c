@@ -30,7 +30,7 @@ static void wrapped(const char *text, int column, int indent) {
 }
 
 static void option_line(const cli_option *o) {
-  char left[64], right[400];
+  char left[64], right[640];
   char letter[8] = "    ";
   if (o->letter) snprintf(letter, sizeof letter, "-%c%s", o->letter, o->name ? ", " : "");
   int n = snprintf(left, sizeof left, "  %s%s%s%s%s", letter, o->name ? "--" : "", o->name ? o->name : "", o->arg ? " " : "",

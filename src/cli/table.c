@@ -154,10 +154,10 @@ const cli_option cli_options[] = {
      .help = "print one JSON value, for programs"},
     {.id = OPT_TENSORS, .commands = BIT(INFO), .name = "tensors", .type = CLI_FLAG, .group = "Output", .help = "list every tensor"},
 
-    {.id = OPT_SYNTHETIC, .commands = BIT(BENCH), .name = "synthetic", .type = CLI_TEXT, .arg = "SIZE[:FORMAT]", .group = "Model",
-     .help = "measure a random model of the full architecture: 3b (6.3 GB in BF16), try (55 MB), tiny (2 MB) or towers (200 MB, for --media); FORMAT stores it in "
-             "another form: q8_0, q4_k, iq2_xxs and the other types of GGUF, mlx2 to mlx8, mlx-mxfp4, or nvfp4 (routed experts only, as in "
-             "the release); a name that does not exist brings the list"},
+    {.id = OPT_SYNTHETIC, .commands = BIT(BENCH), .name = "synthetic", .type = CLI_TEXT, .arg = "SIZE[:FORMAT][:zipfS]", .group = "Model",
+     .help = "measure a random model of the full architecture: 3b (6.3 GB in BF16), 24b (13.7 GB in q4_k, to be streamed), try (55 MB), tiny (2 MB) or "
+             "towers (200 MB, for --media); FORMAT stores it in another form: q8_0, q4_k, iq2_xxs and the other types of GGUF, mlx2 to mlx8, mlx-mxfp4, or nvfp4 (routed experts only, as in "
+             "the release); a name that does not exist brings the list; with zipf0.5, zipf1, zipf1.5 or zipf2 some experts are used more than others"},
     {.id = OPT_KEEP, .commands = BIT(BENCH), .name = "keep", .type = CLI_PATH, .arg = "DIR", .group = "Model",
      .default_note = "a temporary folder, deleted at the end", .help = "write the synthetic model into DIR and leave it there, or use it when it is there"},
     {.id = OPT_PROMPT_LEN, .commands = BIT(BENCH), .name = "prompt", .type = CLI_INT, .arg = "N", .min = 1, .max = MAX_CTX, .value = "512",
@@ -291,7 +291,7 @@ const cli_command cli_commands[CLI_N_COMMANDS] = {
         .examples = LINES("inkjet info model --ctx 32768", "inkjet info model --tensors --json", "inkjet info --media cat.png")},
     [CMD_BENCH] = {
         .name = "bench", .run = cmd_bench,
-        .synopsis = LINES("bench [-m PATH] [options]", "bench --synthetic SIZE[:FORMAT] [--keep DIR] [options]",
+        .synopsis = LINES("bench [-m PATH] [options]", "bench --synthetic SIZE[:FORMAT][:zipfS] [--keep DIR] [options]",
                           "bench --media [-m PATH | --synthetic towers] [options]"),
         .summary = "speed, as a share of what this machine can do",
         .about = "Measures the time to the first token, prefill and decode, and states them as shares of this machine's read bandwidth and "

@@ -55,6 +55,7 @@ void ij__synth_config(ij_buf *b, const ij_synth_plan *plan) {
   text_config(b, &plan->p);
   if (plan->p.towers) tower_configs(b, &plan->p);
   if (plan->model.layout == IJ_SYNTH_MLX) quantization(b, &plan->model);
+  if (plan->model.zipf) ij__buf_printf(b, ",\n \"synthetic_zipf\": %s", ij__synth_zipf_name(plan->model.zipf)); /* tells folders apart */
   ij__buf_puts(b, "\n}\n");
 }
 
@@ -109,6 +110,7 @@ void ij__synth_keys(ij_gguf_keys *k, const ij_synth_plan *plan) {
   };
   ij__gguf_add_string(k, "general.architecture", "inkling");
   ij__gguf_add_string(k, "general.name", "synthetic");
+  if (plan->model.zipf) ij__gguf_add_string(k, "general.description", ij__synth_zipf_name(plan->model.zipf));
   for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) ij__gguf_add_u32(k, counts[i].key, (uint32_t)counts[i].value);
   layer_arrays(k, p);
   ij__gguf_add_f32(k, "inkling.attention.layer_norm_rms_epsilon", 1e-6f);

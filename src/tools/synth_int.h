@@ -24,7 +24,8 @@ typedef enum ij_synth_law {
   IJ_LAW_E4M3_CODES, /* random E4M3 codes of four binades */
   IJ_LAW_SCALES,     /* scales of the split type `of` whose decoded values get `deviation` */
   IJ_LAW_BIASES,     /* the biases that belong to those scales */
-  IJ_LAW_SHAPE       /* the integers of `shape` */
+  IJ_LAW_SHAPE,      /* the integers of `shape` */
+  IJ_LAW_POPULARITY  /* biases of a router with logits of `deviation`, for Zipf's law of exponent `mean` and shape[0] experts per token */
 } ij_synth_law;
 
 typedef struct ij_synth_tensor {
@@ -34,7 +35,7 @@ typedef struct ij_synth_tensor {
   float mean, deviation;
   ij_dtype of;
   int stream;       /* value i is a function of (stream, i) and the law alone; scales and their biases share one */
-  int64_t shape[3]; /* IJ_LAW_SHAPE */
+  int64_t shape[3]; /* IJ_LAW_SHAPE; see IJ_LAW_POPULARITY */
 } ij_synth_tensor;
 
 typedef struct ij_synth_plan {
@@ -49,6 +50,7 @@ typedef struct ij_synth_plan {
 } ij_synth_plan;
 
 const char *ij__synth_size_name(ij_synth_size size);
+const char *ij__synth_zipf_name(int halves); /* "0.5", "1", "1.5" or "2" */
 bool ij__synth_sliding(int layer);
 
 /* False without memory; then nothing is held. */
@@ -64,6 +66,10 @@ void ij__synth_keys(ij_gguf_keys *k, const ij_synth_plan *plan);
 typedef struct ij_synth_values ij_synth_values;
 ij_synth_values *ij__synth_values_new(void); /* NULL without memory */
 void ij__synth_values_free(ij_synth_values *v);
+
+/* How often experts are used in Zipf's law: share[0, n) in falling order, sums to k, each at most IJ_SYNTH_MOST_USED. */
+#define IJ_SYNTH_MOST_USED 0.95
+void ij__synth_zipf(double *share, int n, int k, int halves);
 ij_status ij__synth_values_put(ij_synth_values *v, const ij_synth_tensor *t, ij_status (*put)(void *user, const void *bytes, size_t n),
                                void *user);
 

@@ -15,6 +15,11 @@ static const ij_synth_preset presets[IJ_SYNTH_COUNT] = {
                      .head_dim = 128, .window = 512, .d_rel = 16, .rel_extent = 1024, .dense_width = 8192, .expert_width = 512,
                      .n_expert = 64, .n_expert_used = 6, .n_shared = 2, .vocab = 201024, .unpadded_vocab = 200058, .mup = 16,
                      .n_floor = 128000, .max_context = 1048576, .eos = 200006, .shard_bytes = (size_t)4500 * 1000 * 1000},
+    /* Larger than the memory it is run in, to be streamed: 3584 experts of 3.5 MB in a form of 4.5 bits. */
+    [IJ_SYNTH_24B] = {.name = "24b", .hidden = 2048, .n_layer = 30, .n_dense = 2, .n_head = 16, .n_kv_head = 8, .n_kv_head_sliding = 8,
+                      .head_dim = 128, .window = 512, .d_rel = 16, .rel_extent = 1024, .dense_width = 8192, .expert_width = 1024,
+                      .n_expert = 128, .n_expert_used = 6, .n_shared = 2, .vocab = 201024, .unpadded_vocab = 200058, .mup = 16,
+                      .n_floor = 128000, .max_context = 1048576, .eos = 200006, .shard_bytes = (size_t)4500 * 1000 * 1000},
     [IJ_SYNTH_TRY] = {.name = "try", .hidden = 64, .n_layer = 12, .n_dense = 2, .n_head = 4, .n_kv_head = 1, .n_kv_head_sliding = 2,
                       .head_dim = 16, .window = 64, .d_rel = 8, .rel_extent = 128, .dense_width = 256, .expert_width = 64,
                       .n_expert = 16, .n_expert_used = 6, .n_shared = 2, .vocab = 201024, .unpadded_vocab = 200058, .mup = 4,
@@ -220,6 +225,7 @@ static void add_slot(ij_synth_plan *plan, int layer, slot_id slot, float mean, f
 
 /* ---------------------------------------------------------------------------------------------------------------- walk */
 
+#define ROUTER_GAIN 2
 #define DIMS(...) ((const int64_t[3]){__VA_ARGS__})
 
 /* Deviation of a matrix whose product with a unit-RMS vector has RMS `gain`. */
@@ -262,6 +268,14 @@ static void walk_attention(ij_synth_plan *plan, int layer) {
   add_slot(plan, layer, SLOT_MLP_NORM, 1, 0.15f, 1, DIMS(h));
 }
 
+/* The logits have the deviation that walk_mlp gives the router. */
+static void make_popular(ij_synth_tensor *bias, int zipf, int n_used) {
+  bias->law = IJ_LAW_POPULARITY;
+  bias->mean = (float)zipf / 2;
+  bias->deviation = ROUTER_GAIN;
+  bias->shape[0] = n_used;
+}
+
 static void walk_mlp(ij_synth_plan *plan, int layer) {
   const ij_synth_preset *p = &plan->p;
   const int64_t h = p->hidden, d = p->dense_width, i = p->expert_width, e = p->n_expert, shared = p->n_shared;
@@ -271,8 +285,9 @@ static void walk_mlp(ij_synth_plan *plan, int layer) {
     add_slot(plan, layer, SLOT_DENSE_SCALE, 1, 0.2f, 1, DIMS(1));
     return;
   }
-  add_slot(plan, layer, SLOT_ROUTER, 0, matrix(2, h), 2, DIMS(e + shared, h));
+  add_slot(plan, layer, SLOT_ROUTER, 0, matrix(ROUTER_GAIN, h), 2, DIMS(e + shared, h));
   add_slot(plan, layer, SLOT_ROUTER_BIAS, 0, 0.2f, 1, DIMS(e));
+  if (plan->model.zipf && !plan->failed) make_popular(&plan->tensors[plan->n - 1], plan->model.zipf, p->n_expert_used);
   add_slot(plan, layer, SLOT_ROUTER_SCALE, 1, 0.2f, 1, DIMS(1));
   add_w13(plan, layer, SLOT_EXPERT_W13, e, i);
   add_slot(plan, layer, SLOT_EXPERT_W2, 0, matrix(1, i), 3, DIMS(e, h, i));

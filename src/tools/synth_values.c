@@ -6,12 +6,13 @@
  * roots are used: every machine writes the same bytes.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "tools/synth_int.h"
 
-enum { TABLE = 4096, VARIANTS = 256, PIECE_BYTES = 1 << 20, MAX_PATCH = 24 };
+enum { TABLE = 4096, VARIANTS = 256, PIECE_BYTES = 1 << 20, MAX_PATCH = 24, MAX_EXPERT = 256 };
 #define GOLDEN 0x9e3779b97f4a7c15u
 
 static uint64_t mix(uint64_t z) {
@@ -21,7 +22,8 @@ static uint64_t mix(uint64_t z) {
 }
 
 struct ij_synth_values {
-  double z[TABLE];
+  double z[TABLE], sorted[TABLE];
+  double share[MAX_EXPERT];
   float f32[TABLE];
   uint16_t half[TABLE];                  /* BF16 or F16 */
   uint8_t patch[VARIANTS][MAX_PATCH];
@@ -51,9 +53,17 @@ static void make_deviates(double z[TABLE]) {
   for (int i = 0; i < TABLE; i++) z[i] *= scale;
 }
 
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
 ij_synth_values *ij__synth_values_new(void) {
   ij_synth_values *v = ij__alloc(sizeof *v);
-  if (v) make_deviates(v->z);
+  if (!v) return NULL;
+  make_deviates(v->z);
+  memcpy(v->sorted, v->z, sizeof v->z);
+  qsort(v->sorted, TABLE, sizeof *v->sorted, by_value);
   return v;
 }
 
@@ -320,12 +330,55 @@ static ij_status put_blocks(ij_synth_values *v, const ij_synth_tensor *t, put_fn
   return IJ_OK;
 }
 
+/* ---------------------------------------------------------------------------------------------------------- popularity */
+
+/* c / rank^s with c such that the sum is k, where more than the cap is cut and c grows for the others. */
+void ij__synth_zipf(double *share, int n, int k, int halves) {
+  double sum = 0, c;
+  int n_cut = 0;
+  for (int i = 0; i < n; i++) {
+    double d = 1;
+    for (int h = 0; h < halves; h++) d *= sqrt(i + 1);
+    share[i] = 1 / d;
+    sum += share[i];
+  }
+  while (c = (k - n_cut * IJ_SYNTH_MOST_USED) / sum, n_cut < n && c * share[n_cut] > IJ_SYNTH_MOST_USED) sum -= share[n_cut++];
+  for (int i = 0; i < n; i++) share[i] = i < n_cut ? IJ_SYNTH_MOST_USED : c * share[i];
+}
+
+/* 1 / (1 + e^-x) from products and sums alone, which are the same everywhere; good to 1e-6 for |x| < 10. */
+static double sigmoid(double x) {
+  double t = -x / 1024, e = 1 + t + t * t / 2 + t * t * t / 6;
+  for (int i = 0; i < 10; i++) e *= e;
+  return 1 / (1 + e);
+}
+
+/* An expert is chosen when sigmoid(z) + bias is among the largest; z is nearly normal. With bias = 1 - sigmoid(q), where z exceeds q in `share` of
+ * all cases, a threshold of 1 lets each expert through as often as Zipf's law says, and k of them on average. The k largest are not quite those
+ * above the threshold: the most used experts come a little short, the others a little long. Which expert has which rank differs by layer. */
+static ij_status put_popularity(ij_synth_values *v, const ij_synth_tensor *t, put_fn put, void *user) {
+  const int n = (int)t->t.dims[0];
+  ij__synth_zipf(v->share, n, (int)t->shape[0], (int)(2 * t->mean));
+  for (int i = 0; i < n; i++) {
+    int place = (int)((1 - v->share[i]) * TABLE);
+    v->piece.f32[i] = (float)(1 - sigmoid(t->deviation * v->sorted[IJ_MIN(place, TABLE - 1)]));
+  }
+  for (int i = n - 1; i > 0; i--) {
+    int j = (int)(mix(mix((uint64_t)t->stream + 1) + (uint64_t)i * GOLDEN) % (uint64_t)(i + 1));
+    float swap = v->piece.f32[i];
+    v->piece.f32[i] = v->piece.f32[j];
+    v->piece.f32[j] = swap;
+  }
+  return put(user, v->piece.bytes, (size_t)n * sizeof(float));
+}
+
 ij_status ij__synth_values_put(ij_synth_values *v, const ij_synth_tensor *t, put_fn put, void *user) {
   switch (t->law) {
     case IJ_LAW_NORMAL: return put_normal(v, t, put, user);
     case IJ_LAW_BLOCKS: return put_blocks(v, t, put, user);
     case IJ_LAW_BITS: case IJ_LAW_E4M3_CODES: return put_bits(v, t, put, user);
     case IJ_LAW_SCALES: case IJ_LAW_BIASES: return put_scales(v, t, put, user);
+    case IJ_LAW_POPULARITY: return put_popularity(v, t, put, user);
     case IJ_LAW_SHAPE: return put(user, t->shape, sizeof t->shape);
   }
   return IJ_OK;

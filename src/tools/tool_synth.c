@@ -66,7 +66,7 @@ static bool find_format(ij_synth_model *out, const char *name) {
     char lower[24];
     lower_name(lower, (ij_dtype)t);
     if (!gguf_format((ij_dtype)t) || strcmp(lower, name) != 0) continue;
-    *out = (ij_synth_model){.size = out->size, .layout = IJ_SYNTH_GGUF, .dtype = (ij_dtype)t};
+    *out = (ij_synth_model){.size = out->size, .layout = IJ_SYNTH_GGUF, .dtype = (ij_dtype)t, .zipf = out->zipf};
     return true;
   }
   return false;
@@ -86,7 +86,30 @@ static ij_status refuse_format(const char *text, ij_err *err) {
   return s;
 }
 
-ij_status ij__synth_parse(ij_synth_model *out, const char *text, ij_err *err) {
+const char *ij__synth_zipf_name(int halves) {
+  static const char *const names[] = {"0", "0.5", "1", "1.5", "2"};
+  return names[halves];
+}
+
+/* Takes ":zipf..." off the end of a text. */
+static ij_status parse_zipf(char *text, int *zipf, ij_err *err) {
+  char *at = strstr(text, ":zipf");
+  *zipf = 0;
+  if (!at) return IJ_OK;
+  for (int h = 1; h <= 4; h++) {
+    if (strcmp(at + 5, ij__synth_zipf_name(h)) == 0) *zipf = h;
+  }
+  if (!*zipf) return ij__fail(err, IJ_E_ARGUMENT, NULL, "'%.32s' is not accepted; expected zipf0.5, zipf1, zipf1.5 or zipf2", at + 1);
+  *at = 0;
+  return IJ_OK;
+}
+
+ij_status ij__synth_parse(ij_synth_model *out, const char *given, ij_err *err) {
+  char text[96];
+  int zipf = 0;
+  snprintf(text, sizeof text, "%s", given);
+  ij_status status = parse_zipf(text, &zipf, err);
+  if (status != IJ_OK) return status;
   const char *colon = strchr(text, ':');
   const size_t n = colon ? (size_t)(colon - text) : strlen(text);
   int size = 0;
@@ -95,9 +118,9 @@ ij_status ij__synth_parse(ij_synth_model *out, const char *text, ij_err *err) {
     if (strlen(name) == n && memcmp(name, text, n) == 0) break;
   }
   if (size == IJ_SYNTH_COUNT) {
-    return ij__fail(err, IJ_E_ARGUMENT, NULL, "'%.64s' is not accepted; expected 3b, try, tiny or towers, alone or followed by :FORMAT", text);
+    return ij__fail(err, IJ_E_ARGUMENT, NULL, "'%.64s' is not accepted; expected 3b, 24b, try, tiny or towers, alone or followed by :FORMAT", text);
   }
-  *out = (ij_synth_model){.size = (ij_synth_size)size, .layout = IJ_SYNTH_NATIVE, .dtype = IJ_DTYPE_BF16};
+  *out = (ij_synth_model){.size = (ij_synth_size)size, .layout = IJ_SYNTH_NATIVE, .dtype = IJ_DTYPE_BF16, .zipf = zipf};
   if (colon && !find_format(out, colon + 1)) return refuse_format(colon + 1, err);
   if (out->size == IJ_SYNTH_TOWERS && out->layout == IJ_SYNTH_GGUF)
     return ij__fail(err, IJ_E_ARGUMENT, NULL, "'%.64s' is not accepted: a GGUF model has its towers in another file", text);
@@ -119,7 +142,7 @@ static void shard_name(char text[64], int i, int n) { snprintf(text, 64, "model-
 static void gguf_name(char text[64], const ij_synth_model *m) {
   char lower[24];
   lower_name(lower, m->dtype);
-  snprintf(text, 64, "inkling-%s-%s.gguf", ij__synth_size_name(m->size), lower);
+  snprintf(text, 64, "inkling-%s-%s%s%s.gguf", ij__synth_size_name(m->size), lower, m->zipf ? "-zipf" : "", m->zipf ? ij__synth_zipf_name(m->zipf) : "");
 }
 
 typedef struct synth_run {

@@ -12,7 +12,7 @@
 #include "core/dtype.h"
 #include "inkjet.h"
 
-typedef enum ij_synth_size { IJ_SYNTH_3B, IJ_SYNTH_TRY, IJ_SYNTH_TINY, IJ_SYNTH_TOWERS, IJ_SYNTH_COUNT } ij_synth_size;
+typedef enum ij_synth_size { IJ_SYNTH_3B, IJ_SYNTH_24B, IJ_SYNTH_TRY, IJ_SYNTH_TINY, IJ_SYNTH_TOWERS, IJ_SYNTH_COUNT } ij_synth_size;
 
 typedef enum ij_synth_layout {
   IJ_SYNTH_NATIVE, /* original names, BF16 */
@@ -26,9 +26,11 @@ typedef struct ij_synth_model {
   ij_synth_layout layout;
   ij_dtype dtype; /* of the quantized matrices; native: BF16 */
   int group;      /* of split types */
+  int zipf;       /* routing: 0 nearly even; else the k-th most used expert of a layer is used in proportion to k^-(zipf / 2) */
 } ij_synth_model;
 
-/* "SIZE" or "SIZE:FORMAT". Formats: nvfp4; mlx2 mlx3 mlx4 mlx5 mlx6 mlx8, also with -g32 or -g128; mlx-mxfp4 mlx-mxfp8 mlx-nvfp4; and
+/* "SIZE", "SIZE:FORMAT", and either followed by ":zipf0.5", ":zipf1", ":zipf1.5" or ":zipf2": then the router's biases prefer some experts, others
+ * in each layer, as far as an expert can be used at most once per token (see put_popularity). Formats: nvfp4; mlx2 mlx3 mlx4 mlx5 mlx6 mlx8, also with -g32 or -g128; mlx-mxfp4 mlx-mxfp8 mlx-nvfp4; and
  * the types of GGUF in lower case (f32 f16 bf16 q4_0 ... tq2_0 mxfp4), NVFP4 blocks being gguf-nvfp4. Where rows of `try` or `tiny` do
  * not hold whole blocks or groups, all widths of the model are four times as large. IJ_E_ARGUMENT lists what there is. */
 ij_status ij__synth_parse(ij_synth_model *out, const char *text, ij_err *err);

@@ -1,4 +1,5 @@
 /* test_synth.c: the streaming safetensors writer and the synthetic checkpoints: same bytes every time, nothing left behind on failure. */
+#include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "test.h"
 #include "unit/temp_folder.h"
 #include "tools/st_writer.h"
+#include "tools/synth_int.h"
 #include "tools/tool_synth.h"
 
 static char folder[256];
@@ -177,13 +179,83 @@ static void test_parse(void) {
   CHECK_OK(ij__synth_parse(&m, "tiny:gguf-nvfp4", &err), err);
   CHECK(m.layout == IJ_SYNTH_GGUF && m.dtype == IJ_DTYPE_NVFP4);
   CHECK_OK(ij__synth_parse(&m, "tiny", &err), err);
-  CHECK(m.layout == IJ_SYNTH_NATIVE);
+  CHECK(m.layout == IJ_SYNTH_NATIVE && m.zipf == 0);
+  CHECK_OK(ij__synth_parse(&m, "24b:q4_k:zipf1.5", &err), err);
+  CHECK(m.size == IJ_SYNTH_24B && m.dtype == IJ_DTYPE_Q4_K && m.zipf == 3);
+  CHECK(ij__synth_bytes(&m) > (size_t)12 * 1000 * 1000 * 1000);
+  CHECK_OK(ij__synth_parse(&m, "tiny:zipf1", &err), err);
+  CHECK(m.layout == IJ_SYNTH_NATIVE && m.zipf == 2);
   static const char *const wrong[] = {"", ":", "tin", "tiny:", "tiny:q4", "tiny:Q4_K", "tiny:mlx4-g16", "tiny:mlx7", "tiny:mlx-mxfp4-g32",
-                                      "tiny:i8", "tiny:affine 4-bit", "tiny:q4_k:x"};
+                                      "tiny:i8", "tiny:affine 4-bit", "tiny:q4_k:x", "tiny:zipf3", "tiny:zipf", "tiny:zipf1:q4_k"};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     if (ij__synth_parse(&m, wrong[i], &err) != IJ_E_ARGUMENT) TEST_FAIL("'%s' is accepted", wrong[i]);
   }
+  CHECK_INT(ij__synth_parse(&m, "tiny:q4", &err), IJ_E_ARGUMENT);
   CHECK_HAS(err.message, "iq3_xxs");
+}
+
+/* ------------------------------------------------------------------------------------------------------------- routing */
+
+typedef struct bias_sink {
+  float bias[128];
+  size_t n;
+} bias_sink;
+
+static ij_status keep_bias(void *user, const void *bytes, size_t n) {
+  bias_sink *s = user;
+  CHECK(s->n + n <= sizeof s->bias);
+  if (s->n + n <= sizeof s->bias) memcpy((char *)s->bias + s->n, bytes, n);
+  s->n += n;
+  return IJ_OK;
+}
+
+static double normal(uint64_t *state) { /* twelve uniform deviates */
+  double sum = -6;
+  for (int i = 0; i < 12; i++) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    sum += (double)(*state >> 11) * 0x1p-53;
+  }
+  return sum;
+}
+
+/* One token: the six largest of sigmoid(z) + bias, z normal with deviation 2. */
+static void route_once(const float *bias, int n, uint64_t *state, int *count) {
+  double score[128];
+  for (int e = 0; e < n; e++) score[e] = 1 / (1 + exp(-2 * normal(state))) + (double)bias[e];
+  for (int k = 0; k < 6; k++) {
+    int best = 0;
+    for (int e = 1; e < n; e++) best = score[e] > score[best] ? e : best;
+    count[best]++;
+    score[best] = -1;
+  }
+}
+
+static int falling(const void *a, const void *b) { return *(const int *)b - *(const int *)a; }
+
+/* Biases that are said to make Zipf's law make it, as nearly as the router can; other experts are preferred in another layer. */
+static void test_popularity(void) {
+  enum { N = 128, TOKENS = 2000 };
+  ij_synth_values *v = ij__synth_values_new();
+  for (int halves = 1; halves <= 4; halves++) {
+    ij_synth_tensor t = {.t = {.dtype = IJ_DTYPE_F32, .n_dims = 1, .dims = {N}}, .law = IJ_LAW_POPULARITY, .mean = (float)halves / 2,
+                         .deviation = 2, .stream = 5, .shape = {6}};
+    bias_sink a = {.n = 0}, b = {.n = 0};
+    int count[N] = {0};
+    double share[N], sum = 0, distance = 0;
+    uint64_t state = 1;
+    CHECK_INT(ij__synth_values_put(v, &t, keep_bias, &a), IJ_OK);
+    t.stream = 6;
+    CHECK_INT(ij__synth_values_put(v, &t, keep_bias, &b), IJ_OK);
+    CHECK_INT(a.n, sizeof a.bias);
+    CHECK(memcmp(a.bias, b.bias, sizeof a.bias) != 0);
+    for (int i = 0; i < TOKENS; i++) route_once(a.bias, N, &state, count);
+    qsort(count, N, sizeof *count, falling);
+    ij__synth_zipf(share, N, 6, halves);
+    for (int i = 0; i < N; i++) sum += share[i], distance += fabs((double)count[i] / TOKENS - share[i]) / 2;
+    CHECK(fabs(sum - 6) < 1e-9);
+    if (!(distance < 0.06 * 6)) TEST_FAIL("exponent %g: %.1f %% of the uses go to other ranks than Zipf's law says", halves / 2.0, distance / 6 * 100);
+  }
+  ij__synth_values_free(v);
 }
 
 /* Decodes a matrix; scales and biases NULL for block types. */
@@ -344,6 +416,7 @@ int main(void) {
   RUN(test_same_bytes);
   RUN(test_known_bytes);
   RUN(test_parse);
+  RUN(test_popularity);
   RUN(test_gguf_forms);
   RUN(test_mlx_forms);
   RUN(test_release_form);
