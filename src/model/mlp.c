@@ -112,11 +112,14 @@ static int64_t ffn_chunk(const ffn_ctx *c, int64_t w_rows, const ij_weight *w, i
   return ij__gemm_chunk_rows(c->net, w_rows, row_bytes, n_max, n_matrices, IJ_CHUNK_COLUMNS_MANY);
 }
 
-void ij__ffn_run(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, float *y, int64_t n_row, bool accumulate) {
-  ffn_ctx c = {.net = net, .ffns = ffns, .n_ffn = n_ffn, .x = x, .y = y, .n_row = n_row, .accumulate = accumulate};
-  c.hidden = net->config->hidden;
-  c.width = ffns[0].gate.rows;
-  float *gathered = net->s.gathered, *gu = net->s.ffn_gu, *act = net->s.ffn_act;
+static ffn_ctx context(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t n_row) {
+  return (ffn_ctx){.net = net, .ffns = ffns, .n_ffn = n_ffn, .x = x, .n_row = n_row, .hidden = net->config->hidden, .width = ffns[0].gate.rows};
+}
+
+/* The first half of a list: act of each, in scratch for (row, SwiGLU) pairs from number `pair` on. */
+static void ffn_in(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t n_row, int64_t pair) {
+  ffn_ctx c = context(net, ffns, n_ffn, x, n_row);
+  float *gathered = net->s.gathered, *gu = net->s.ffn_gu + 2 * pair * c.width, *act = net->s.ffn_act + pair * c.width;
   for (int j = 0; j < n_ffn; j++) {
     ij_ffn *f = &ffns[j];
     assert(f->gate.rows == c.width);
@@ -134,7 +137,13 @@ void ij__ffn_run(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, float *y,
   c.chunk = ffn_chunk(&c, c.width, &ffns[0].gate, 2, n_ffn);
   c.n_chunk = ij__div_up(c.width, c.chunk);
   ij__pool_run(net->pool, n_ffn * c.n_chunk, 1, ffn_in_chunks, &c);
+}
 
+/* The second half: y = or += the sum over the list. */
+static void ffn_out(ij_net *net, ij_ffn *ffns, int n_ffn, float *y, int64_t n_row, bool accumulate) {
+  ffn_ctx c = context(net, ffns, n_ffn, NULL, n_row);
+  c.y = y;
+  c.accumulate = accumulate;
   c.chunk = ffn_chunk(&c, c.hidden, &ffns[0].down, n_ffn, 1);
   ij__pool_run(net->pool, ij__div_up(c.hidden, c.chunk), 1, ffn_out_chunks, &c);
 }
@@ -142,7 +151,8 @@ void ij__ffn_run(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, float *y,
 static void dense_mlp(ij_net *net, const ij_layer *l, int64_t n_row) {
   for (int64_t t = 0; t < n_row; t++) net->s.row_weight[t] = l->global_scale;
   ij_ffn f = {.gate = l->mlp.gate, .up = l->mlp.up, .down = l->mlp.down, .weight = net->s.row_weight, .n = n_row};
-  ij__ffn_run(net, &f, 1, net->s.x, net->s.y, n_row, false);
+  ffn_in(net, &f, 1, net->s.x, n_row, 0);
+  ffn_out(net, &f, 1, net->s.y, n_row, false);
 }
 
 /* Sorts the routed (row, expert) pairs by expert; rows stay ascending. Returns the number of experts in use, listed ascending. */
@@ -169,40 +179,56 @@ static int group_by_expert(ij_net *net, int64_t n_row) {
   return n_used;
 }
 
-static int list_shared(ij_net *net, const ij_layer *l, int64_t n_row, int n_ffn) {
+static void list_shared(ij_net *net, const ij_layer *l, int64_t n_row, ij_ffn *out) {
   ij_scratch *s = &net->s;
   int k = net->config->n_expert_used, n_shared = net->config->n_shared;
   for (int i = 0; i < n_shared; i++) {
     float *weight = s->row_weight + n_row * (k + i);
     for (int64_t row = 0; row < n_row; row++) weight[row] = s->route_weight[row * (k + n_shared) + k + i];
     const ij_mlp *m = &l->shared[i];
-    s->ffns[n_ffn++] = (ij_ffn){.gate = m->gate, .up = m->up, .down = m->down, .weight = weight, .n = n_row};
+    out[i] = (ij_ffn){.gate = m->gate, .up = m->up, .down = m->down, .weight = weight, .n = n_row};
   }
-  return n_ffn;
 }
 
-/* Runs the experts that the router chose, as many at a time as their home hands out, and the shared ones with the last of them. */
+static void list_leased(ij_net *net, int layer, int done, int n, ij_ffn *out) {
+  ij_scratch *s = &net->s;
+  (void)layer;
+  for (int i = 0; i < n; i++) {
+    const ij_expert_lease *lease = &s->leases[i];
+    int e = s->expert_ids[done + i];
+    assert(lease->layer == layer && lease->expert == e);
+    out[i] = (ij_ffn){.gate = lease->gate, .up = lease->up, .down = lease->down, .rows = s->expert_rows + s->expert_start[e],
+                      .weight = s->row_weight + s->expert_start[e], .n = s->expert_count[e]};
+  }
+}
+
+/* Runs the experts that the router chose, as many at a time as their home hands out, and the shared ones with the last of them. Where
+ * experts take time to come, the first half of the shared ones is computed meanwhile, behind the place of all routed ones in the scratch;
+ * elsewhere it runs with that of the last routed ones, which saves a loop of the pool. The order of the sum is the same. */
 static ij_status moe(ij_net *net, int layer, int64_t n_row) {
   ij_scratch *s = &net->s;
-  const ij_layer *l = &net->weights->layers[layer];
+  ij_experts *home = net->weights->experts;
+  int n_shared = net->config->n_shared;
   ij__route(net, layer, n_row);
   int n_used = group_by_expert(net, n_row);
+  ij__experts_want(home, layer, s->expert_ids, n_used, IJ_WANT_SURE);
+  list_shared(net, &net->weights->layers[layer], n_row, s->shared_ffns);
+  bool apart = n_shared > 0 && ij__experts_can_guess(home);
+  if (apart) ffn_in(net, s->shared_ffns, n_shared, s->x, n_row, n_row * net->config->n_expert_used);
   for (int done = 0; done < n_used;) {
-    int got = ij__experts_acquire(net->weights->experts, layer, s->expert_ids + done, n_used - done, s->leases);
+    int got = ij__experts_acquire(home, layer, s->expert_ids + done, n_used - done, s->leases);
     if (got < 0) return (ij_status)got;
-    int n_ffn = 0;
-    for (int i = 0; i < got; i++) {
-      const ij_expert_lease *lease = &s->leases[i];
-      int e = s->expert_ids[done + i];
-      assert(lease->layer == layer && lease->expert == e);
-      s->ffns[n_ffn++] = (ij_ffn){.gate = lease->gate, .up = lease->up, .down = lease->down, .rows = s->expert_rows + s->expert_start[e],
-                                  .weight = s->row_weight + s->expert_start[e], .n = s->expert_count[e]};
+    list_leased(net, layer, done, got, s->ffns);
+    bool first = done == 0, last = done + got == n_used;
+    int n_all = got;
+    if (last) {
+      memcpy(s->ffns + got, s->shared_ffns, (size_t)n_shared * sizeof *s->ffns);
+      n_all += n_shared;
     }
-    bool first = done == 0;
+    ffn_in(net, s->ffns, apart ? got : n_all, s->x, n_row, 0);
+    ffn_out(net, s->ffns, n_all, s->y, n_row, !first);
+    ij__experts_release(home, s->leases, got);
     done += got;
-    if (done == n_used) n_ffn = list_shared(net, l, n_row, n_ffn);
-    ij__ffn_run(net, s->ffns, n_ffn, s->x, s->y, n_row, !first);
-    ij__experts_release(net->weights->experts, s->leases, got);
   }
   return IJ_OK;
 }

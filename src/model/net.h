@@ -26,9 +26,9 @@ typedef struct ij_ffn {
   const int *rows;      /* row numbers, ascending; NULL: rows 0 .. n - 1 */
   const float *weight;  /* [n], one per row */
   int64_t n;
-  const float *x;       /* its input rows, gathered; set by ij__ffn_run */
+  const float *x;       /* its input rows, gathered; set by mlp.c, like what follows */
   int64_t ldx;
-  float *gu, *act;      /* [n, 2 * width], [n, width]: its part of the scratch; set by ij__ffn_run */
+  float *gu, *act;      /* [n, 2 * width], [n, width]: its part of the scratch */
 } ij_ffn;
 
 /* Buffers of a step; N = max_batch. All floats. */
@@ -48,7 +48,8 @@ typedef struct ij_scratch {
   int *expert_count, *expert_start; /* [E + 1] */
   int *expert_ids;             /* [E] experts in use, ascending */
   ij_expert_lease *leases;     /* [E] */
-  ij_ffn *ffns;                /* [max(E + SH, 1)] */
+  ij_ffn *ffns;                /* [E + SH] */
+  ij_ffn *shared_ffns;         /* [SH] */
   int *row_item, *row_at;      /* [N] which item a row belongs to, and its number there */
   int *tile_item, *tile_row;   /* [N] tiles of attention: item, first row in the item */
   const float **row_media;     /* [N] what stands in for the embedding of a row; NULL: nothing does */
@@ -97,8 +98,6 @@ void ij__forward(ij_net *net, ij_batch_item *items, int n_items);
 
 /* The steps that forward.c names, each over all rows of the batch. */
 void ij__gemm_run(ij_net *net, const ij_gemm *gemms, int n_gemm);
-/* y[row] = (accumulate ? y[row] : 0) + sum over ffns, in their order, of weight * down(silu(gate x) * (up x)). All have one width. */
-void ij__ffn_run(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, float *y, int64_t n_row, bool accumulate);
 void ij__attention(ij_net *net, int layer, ij_batch_item *items, int n_items, int64_t n_row); /* s.x -> s.y */
 ij_status ij__mlp(ij_net *net, int layer, int64_t n_row);                                     /* s.x -> s.y */
 /* out[row] = (add ? out[row] : 0) + sconv(in)[row], then remembers the raw inputs. */

@@ -61,7 +61,8 @@ static void plan_ffn(planner *p, ij_scratch *s, const ij_config *c, size_t n) {
   s->expert_start = take(p, e, sizeof(int));
   s->expert_ids = take(p, e, sizeof(int));
   s->leases = take(p, e, sizeof(ij_expert_lease));
-  s->ffns = take(p, e + sh + 1, sizeof(ij_ffn));
+  s->ffns = take(p, e + sh, sizeof(ij_ffn));
+  s->shared_ffns = take(p, sh, sizeof(ij_ffn));
 }
 
 static void plan_rows(planner *p, ij_scratch *s, const ij_config *c, size_t n) {
