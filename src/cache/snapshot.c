@@ -119,7 +119,7 @@ ij_status ij__snapshot_save(const ij_state *state, const ij_snapshot_extra *extr
   ij_snapshot io = {.write = write, .user = user, .hash = hash_start};
   ij_state s = *state; /* the walk is shared with restore, which writes; here it only reads */
   ij_snapshot_extra e = *extra;
-  int64_t history = s.spec.max_rollback - (s.high - s.pos);
+  int64_t history = IJ_MAX(s.spec.max_rollback - (s.high - s.pos), (int64_t)0); /* a step that failed may have run further ahead */
   head h = {.magic_version = MAGIC | (uint64_t)VERSION << 32, .fingerprint = e.fingerprint, .kv_type = (uint64_t)s.spec.kv_type,
             .n_tap = (uint64_t)s.spec.n_tap, .n_layer = (uint64_t)s.spec.n_layer, .pos = (uint64_t)s.pos, .history = (uint64_t)history,
             .n_vocab = (uint64_t)e.n_vocab, .has_logits = e.has_logits};

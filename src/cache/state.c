@@ -9,11 +9,12 @@
 static int64_t round_block(int64_t n) { return ij__div_up(n, IJ_STATE_BLOCK) * IJ_STATE_BLOCK; }
 
 /* Positions a layer holds. A ring must reach back a window from the oldest position that may be returned to, and a window from
- * the first of the rows appended at once. */
+ * the first of the rows appended at once, or in a step that may fail. */
 static int64_t layer_cap(const ij_state_spec *spec, const ij_layer_spec *l) {
   int64_t all = round_block(spec->n_ctx);
   if (!l->window) return all;
-  return IJ_MIN(all, round_block(l->window + IJ_MAX((int64_t)spec->max_rollback, IJ_STATE_APPEND)));
+  int64_t beyond = IJ_MAX((int64_t)IJ_MAX(spec->max_rollback, spec->max_append), IJ_STATE_APPEND);
+  return IJ_MIN(all, round_block(l->window + beyond));
 }
 
 static bool add_part(size_t *total, size_t count, size_t size, size_t *offset) {
@@ -41,6 +42,9 @@ static bool lay_out(const ij_state_spec *spec, const ij_layer_spec *specs, ij_st
     for (int c = 0; c < IJ_STATE_N_CONV; c++) {
       if (!add_part(&total, cap_conv * (size_t)l->n_chan[c], sizeof(float), &at)) return false;
       if (s) s->layers[i].conv[c] = (float *)(void *)(s->pages + at);
+      if (spec->max_append <= spec->max_rollback) continue;
+      if (!add_part(&total, (size_t)(spec->n_tap - 1) * (size_t)l->n_chan[c], sizeof(float), &at)) return false;
+      if (s) s->layers[i].held[c] = (float *)(void *)(s->pages + at);
     }
   }
   *n_bytes = total;
@@ -69,7 +73,7 @@ ij_status ij__state_open(ij_state **out, const ij_state_spec *spec, ij_err *err)
     ij__os_free_pages(pages, n_bytes);
     return ij__fail_nomem(err, "the session's caches", n_bytes);
   }
-  *s = (ij_state){.spec = *spec, .layers = layers, .pages = pages, .n_bytes = n_bytes};
+  *s = (ij_state){.spec = *spec, .layers = layers, .pages = pages, .n_bytes = n_bytes, .held = -1};
   s->cap_conv = spec->n_tap - 1 + spec->max_rollback;
   for (int i = 0; i < spec->n_layer; i++) layers[i].spec = spec->layers[i];
   lay_out(spec, spec->layers, s, &n_bytes);
@@ -115,6 +119,35 @@ bool ij__state_rewind(ij_state *s, int64_t pos) {
   return true;
 }
 
+/* Moves the inputs that the rows from `pos` on look back to between their ring and the place they are held in. */
+static void pass_held(const ij_state *s, bool back) {
+  for (int i = 0; i < s->spec.n_layer; i++) {
+    const ij_layer_state *l = &s->layers[i];
+    for (int c = 0; c < IJ_STATE_N_CONV; c++) {
+      size_t n = (size_t)l->spec.n_chan[c];
+      float *held = l->held[c];
+      for (int64_t p = s->pos - (s->spec.n_tap - 1); p < s->pos; p++, held += n) {
+        if (p < 0) continue;
+        float *row = ij__state_conv_row(s, i, c, p);
+        memcpy(back ? row : held, back ? held : row, n * sizeof *row);
+      }
+    }
+  }
+}
+
+void ij__state_hold(ij_state *s) {
+  if (s->spec.max_append <= s->spec.max_rollback) return;
+  pass_held(s, false);
+  s->held = s->pos;
+}
+
+bool ij__state_unstep(ij_state *s) {
+  if (s->high - s->pos <= s->spec.max_rollback) return true;
+  if (s->held != s->pos || s->high - s->pos > s->spec.max_append) return false;
+  pass_held(s, true);
+  return true;
+}
+
 void ij__state_copy(ij_state *dst, const ij_state *src) {
   size_t item = (size_t)ij__dtype_block_bytes(src->spec.kv_type);
   for (int i = 0; i < src->spec.n_layer; i++) {
@@ -133,4 +166,5 @@ void ij__state_copy(ij_state *dst, const ij_state *src) {
   }
   dst->pos = src->pos;
   dst->high = src->high;
+  dst->held = -1;
 }

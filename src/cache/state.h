@@ -33,6 +33,7 @@ typedef struct ij_state_spec {
   ij_dtype kv_type;            /* F32, BF16 or F16 */
   int64_t n_ctx;
   int max_rollback;
+  int max_append;              /* rows of a step that may fail midway, which ij__state_unstep then takes back; 0: steps do not fail */
 } ij_state_spec;
 
 typedef struct ij_layer_state {
@@ -40,6 +41,7 @@ typedef struct ij_layer_state {
   int64_t cap;                 /* positions held by k and v */
   char *k, *v;
   float *conv[IJ_STATE_N_CONV];
+  float *held[IJ_STATE_N_CONV]; /* [K - 1][C] inputs kept by ij__state_hold; NULL when the ring itself always reaches back */
 } ij_layer_state;
 
 typedef struct ij_state {
@@ -47,6 +49,7 @@ typedef struct ij_state {
   int64_t cap_conv;
   int64_t pos, high;
   int64_t touched;             /* positions whose pages were written before the last reset */
+  int64_t held;                /* position that the held rows belong to; -1: none */
   ij_layer_state *layers;
   char *pages;                 /* all of the above, one reservation */
   size_t n_bytes;
@@ -66,6 +69,12 @@ void ij__state_reset(ij_state *s);
 
 /* Moves the end back to `pos`. False, and nothing changed, when the rings no longer reach that far. */
 bool ij__state_rewind(ij_state *s, int64_t pos);
+
+/* Before a step that may fail: keeps what it will overwrite of the convolutions' past. Rings of keys and values are long enough. */
+void ij__state_hold(ij_state *s);
+
+/* After a step that failed, with `pos` still where it began: makes that position whole again. False: the rings do not reach that far. */
+bool ij__state_unstep(ij_state *s);
 
 /* Copies everything a timeline at src->pos needs; both have the same spec. */
 void ij__state_copy(ij_state *dst, const ij_state *src);
