@@ -113,17 +113,14 @@ static int compare_runs(const void *a, const void *b) {
   return (x->data > y->data) - (x->data < y->data);
 }
 
-static int64_t side_bytes(const ij_weight *w, ij_dtype element, int64_t per) { return w->cols / per * ij__dtype_block_bytes(element); }
-
-/* From the first byte of the first row to the last of the last: rows in turns with those of another part overlap with it. */
+/* Rows in turns with those of another part overlap with it. */
 static int add_part(ij_expert_run *runs, int n, const ij_bank_part *p) {
   const ij_weight *w = &p->first;
-  runs[n++] = (ij_expert_run){w->data, (size_t)((w->rows - 1) * w->row_stride + ij__dtype_row_bytes(w->dtype, w->cols)), p->stride};
-  const void *sides[2] = {w->scales, w->biases};
-  for (int i = 0; i < 2; i++) {
-    if (!sides[i]) continue;
-    ij_dtype element = ij__dtype_is_affine(w->dtype) ? w->side_dtype : IJ_DTYPE_U8;
-    runs[n++] = (ij_expert_run){sides[i], (size_t)((w->rows - 1) * w->side_stride + side_bytes(w, element, w->group)), p->side_stride};
+  const void *data[3] = {w->data, w->scales, w->biases};
+  size_t n_bytes[3];
+  ij__weight_extent(w, n_bytes);
+  for (int i = 0; i < 3; i++) {
+    if (data[i]) runs[n++] = (ij_expert_run){data[i], n_bytes[i], i == 0 ? p->stride : p->side_stride};
   }
   return n;
 }

@@ -45,13 +45,17 @@ typedef struct ij_expert_banks {
 
 ij_status ij__experts_open_mapped(ij_experts **out, const ij_expert_banks *banks, ij_err *err);
 
+struct ij_ckpt;
+struct ij_reader;
+
+/* The same for a model that is larger than memory: the system is told that experts are not read in order, and with each want which will be
+ * read. Owns no memory but its table either. */
+ij_status ij__experts_open_advised(ij_experts **out, const ij_expert_banks *banks, const struct ij_ckpt *ckpt, ij_err *err);
+
 /* Bytes of one expert of a layer in the checkpoint (its parts, gaps between rows of others left out), and of the memory that a streamed home takes
  * for one: the same with each part rounded up to whole pages. 0: a layer without experts. */
 size_t ij__expert_bytes(const ij_expert_bank *bank);
 size_t ij__expert_slot_bytes(const ij_expert_bank *bank);
-
-struct ij_ckpt;
-struct ij_reader;
 
 typedef struct ij_streamed_options {
   const struct ij_ckpt *ckpt; /* the mapping that the banks point into: gives files and offsets; never read through */

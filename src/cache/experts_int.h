@@ -33,6 +33,12 @@ ij_status ij__experts_begin(ij_experts **out, size_t size, const ij_experts_ops 
 /* The matrix of one expert, at its place in the mapping. */
 ij_weight ij__expert_view(const ij_bank_part *part, int expert);
 
+/* All three of them, for homes in which a bank lies as in the file. */
+static inline ij_expert_lease ij__expert_lease_of(const ij_expert_bank *bank, int layer, int expert) {
+  return (ij_expert_lease){.layer = layer, .expert = expert, .gate = ij__expert_view(&bank->gate, expert),
+                           .up = ij__expert_view(&bank->up, expert), .down = ij__expert_view(&bank->down, expert)};
+}
+
 /* The stretches of the mapping that expert 0 of a bank takes; those of expert e lie e * stride further. Parts that touch are one. At most
  * IJ_EXPERT_MAX_RUNS; returns their number. */
 #define IJ_EXPERT_MAX_RUNS 9

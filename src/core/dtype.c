@@ -23,3 +23,11 @@ ij_dtype ij__dtype_find(const char *name, size_t len) {
   }
   return IJ_DTYPE_COUNT;
 }
+
+void ij__weight_extent(const ij_weight *w, size_t n_bytes[3]) {
+  ij_dtype side = ij__dtype_is_affine(w->dtype) ? w->side_dtype : IJ_DTYPE_U8;
+  int64_t side_row = w->group > 0 ? w->cols / w->group * ij__dtype_block_bytes(side) : 0;
+  n_bytes[0] = (size_t)((w->rows - 1) * w->row_stride + ij__dtype_row_bytes(w->dtype, w->cols));
+  n_bytes[1] = w->scales ? (size_t)((w->rows - 1) * w->side_stride + side_row) : 0;
+  n_bytes[2] = w->biases ? (size_t)((w->rows - 1) * w->side_stride + side_row) : 0;
+}

@@ -101,6 +101,9 @@ typedef struct ij_weight {
   float factor;
 } ij_weight;
 
+/* Bytes from the first one of its data to the last, and the same of its scales and of its biases; 0: none. */
+void ij__weight_extent(const ij_weight *w, size_t n_bytes[3]);
+
 /* The same matrix from row `row` on. */
 static inline ij_weight ij__weight_from(ij_weight w, int64_t row) {
   w.data = (const char *)w.data + row * w.row_stride;

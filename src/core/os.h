@@ -33,6 +33,18 @@ char *ij__os_join(const char *folder, const char *name);
 void *ij__os_pages(size_t n_bytes);
 void ij__os_free_pages(void *p, size_t n_bytes);
 
+/* What will become of some memory: a hint, about the whole pages that it touches (FORGET: that it covers), which may be ignored. */
+typedef enum ij_advice {
+  IJ_ADVICE_SOON,   /* of a mapped file: it will be read soon, begin now */
+  IJ_ADVICE_RANDOM, /* of a mapped file: reading one part says nothing about its neighbours */
+  IJ_ADVICE_FORGET, /* of a mapped file and of nothing else: this process does not need it now; it is read again when it is touched */
+  IJ_ADVICE_HUGE    /* of ij__os_pages, before they are touched: large pages suit it */
+} ij_advice;
+void ij__os_advise(const void *p, size_t n_bytes, ij_advice advice);
+
+/* Keeps pages from being swapped out, until they are freed. False: not allowed that many, and nothing was changed. */
+bool ij__os_lock(void *p, size_t n_bytes);
+
 size_t ij__os_page_size(void);
 double ij__os_seconds(void); /* monotonic */
 

@@ -186,6 +186,26 @@ void ij__os_free_pages(void *p, size_t n_bytes) {
   if (p) munmap(p, n_bytes);
 }
 
+void ij__os_advise(const void *p, size_t n_bytes, ij_advice advice) {
+  uintptr_t page = ij__os_page_size(), from = (uintptr_t)p, to = from + n_bytes;
+  if (advice == IJ_ADVICE_FORGET) { /* a page that others need too stays */
+    from = (from + page - 1) / page * page;
+    to = to / page * page;
+  } else {
+    from = from / page * page;
+  }
+  if (!p || from >= to) return;
+  int what = advice == IJ_ADVICE_SOON ? MADV_WILLNEED : advice == IJ_ADVICE_RANDOM ? MADV_RANDOM : MADV_DONTNEED;
+#if defined(MADV_HUGEPAGE)
+  if (advice == IJ_ADVICE_HUGE) what = MADV_HUGEPAGE;
+#else
+  if (advice == IJ_ADVICE_HUGE) return;
+#endif
+  madvise((void *)from, to - from, what);
+}
+
+bool ij__os_lock(void *p, size_t n_bytes) { return mlock(p, n_bytes) == 0; }
+
 size_t ij__os_page_size(void) {
   long n = sysconf(_SC_PAGESIZE);
   return n > 0 ? (size_t)n : 4096;

@@ -387,3 +387,13 @@ bool ij__ckpt_place(const ij_ckpt *c, const void *data, size_t n_bytes, int *fil
   }
   return false;
 }
+
+void ij__ckpt_advise(const ij_ckpt *c, const void *data, size_t n_bytes, ij_advice advice) {
+  int file;
+  uint64_t offset;
+  if (data && ij__ckpt_place(c, data, n_bytes, &file, &offset)) ij__os_advise(data, n_bytes, advice);
+  for (int i = 0; !data && i < c->n_files; i++) {
+    const ij_file_map *map = &c->files[i].map;
+    if (!map->in_memory) ij__os_advise(map->data, map->n_bytes, advice);
+  }
+}

@@ -9,6 +9,7 @@
 
 #include "core/base.h"
 #include "core/dtype.h"
+#include "core/os.h"
 #include "core/status.h"
 #include "io/json.h"
 
@@ -55,5 +56,8 @@ size_t ij__ckpt_file_size(const ij_ckpt *c, int i);
 
 /* Where n_bytes of a tensor's data lie: *file and *offset in it. False: not in one of the files, or the file is in memory and has no place. */
 bool ij__ckpt_place(const ij_ckpt *c, const void *data, size_t n_bytes, int *file, uint64_t *offset);
+
+/* Hints to the system about bytes of the mapping, or (data NULL) about all of it; see ij__os_advise. Nothing for files in memory. */
+void ij__ckpt_advise(const ij_ckpt *c, const void *data, size_t n_bytes, ij_advice advice);
 
 #endif
