@@ -115,7 +115,7 @@ static ij_status open_parts(ij_model *m, const char *path, const ij_model_option
   if (s == IJ_OK) s = ij__weights_bind(&m->weights, &m->config, m->ckpt, err);
   if (s == IJ_OK) s = ij__report_progress(o, 0.5, err);
   if (s == IJ_OK) s = ij__pool_open(&m->pool, o->n_threads ? o->n_threads : ij__cpu_count(), err);
-  if (s == IJ_OK) s = ij__net_open(&m->net, &m->config, &m->weights, m->kernels, m->pool, o->max_batch, err);
+  if (s == IJ_OK) s = ij__net_open(&m->net, &m->config, &m->weights, m->kernels, m->pool, o->max_batch, IJ_PREDICT_MODE_OFF, err);
   if (s == IJ_OK) s = ij__model_open_towers(m, o->mmproj, err);
   if (s == IJ_OK && o->tokenizer) s = open_own_tokenizer(m, err);
   if (s == IJ_OK && o->tokenizer) s = read_chat_template(m, err);

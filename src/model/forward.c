@@ -207,22 +207,29 @@ static void commit(ij_batch_item *items, int n_items) {
   }
 }
 
+/* Through all layers. Another status than IJ_OK: the experts of a layer could not be had. */
+static ij_status run_layers(forward_ctx *c, int64_t n_row) {
+  ij_status status = IJ_OK;
+  for (int layer = 0; layer < c->net->config->n_layer && status == IJ_OK; layer++) {
+    status = decoder_layer(c, layer, n_row);
+    if (status == IJ_OK) observe(c, 1 + layer, n_row);
+  }
+  return status;
+}
+
 void ij__forward(ij_net *net, ij_batch_item *items, int n_items) {
   forward_ctx c = {.net = net, .items = items, .n_items = n_items};
   int64_t n_row = number_rows(net, items, n_items);
 
+  ij__predict_begin(net, n_row);
   ij__pool_run(net->pool, n_row, 4, embed_rows, &c);
   observe(&c, 0, n_row);
-  for (int layer = 0; layer < net->config->n_layer; layer++) {
-    ij_status status = decoder_layer(&c, layer, n_row);
-    if (status != IJ_OK) {
-      for (int i = 0; i < n_items; i++) items[i].status = status;
-      commit(items, n_items);
-      return;
-    }
-    observe(&c, 1 + layer, n_row);
+  ij_status status = run_layers(&c, n_row);
+  if (status == IJ_OK) {
+    collect_bad(&c);
+    head(&c);
   }
-  collect_bad(&c);
-  head(&c);
+  for (int i = 0; i < n_items && status != IJ_OK; i++) items[i].status = status;
   commit(items, n_items);
+  ij__predict_end(net, n_row);
 }

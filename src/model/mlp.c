@@ -218,6 +218,7 @@ static ij_status moe(ij_net *net, int layer, int64_t n_row) {
   for (int done = 0; done < n_used;) {
     int got = ij__experts_acquire(home, layer, s->expert_ids + done, n_used - done, s->leases);
     if (got < 0) return (ij_status)got;
+    if (done == 0) ij__predict_next(net, layer, n_row); /* the drive has nothing more to read for this layer, or soon has not */
     list_leased(net, layer, done, got, s->ffns);
     bool first = done == 0, last = done + got == n_used;
     int n_all = got;
@@ -236,6 +237,7 @@ static ij_status moe(ij_net *net, int layer, int64_t n_row) {
 ij_status ij__mlp(ij_net *net, int layer, int64_t n_row) {
   const ij_layer *l = &net->weights->layers[layer];
   if (!l->dense) return moe(net, layer, n_row);
+  ij__predict_next(net, layer, n_row);
   dense_mlp(net, l, n_row);
   return IJ_OK;
 }

@@ -10,6 +10,7 @@
 #include "core/pool.h"
 #include "kernels/kernels.h"
 #include "model/config.h"
+#include "model/predict.h"
 #include "model/weights.h"
 
 /* One matrix product of a group: y[n, w->rows] = x[n, w->cols] * w^T. */
@@ -67,6 +68,7 @@ typedef struct ij_net {
   int max_batch;
   int n_part_row, n_part_span; /* what scratch.part holds */
   ij_scratch s;
+  ij_predictor predict;
 } ij_net;
 
 /* One session's share of a step. */
@@ -85,9 +87,9 @@ typedef struct ij_batch_item {
   int bad_point;           /* out, with IJ_E_NUMERIC: 0 embedding, 1 + i layer i, n_layer + 1 the head */
 } ij_batch_item;
 
-/* Sizes and opens the buffers. config, weights and kernels are borrowed. */
+/* Sizes and opens the buffers. config, weights (with their home of experts) and kernels are borrowed. */
 ij_status ij__net_open(ij_net *net, const ij_config *config, const ij_weights *weights, const ij_kernels *kernels, ij_pool *pool,
-                       int max_batch, ij_err *err);
+                       int max_batch, ij_predict_mode predict, ij_err *err);
 void ij__net_close(ij_net *net);
 
 /* Makes sure that attention over n_ctx positions can be split among threads. Not during a step. */

@@ -34,6 +34,13 @@ static void select_top(float *score, int n, int k, int *ids) {
   }
 }
 
+void ij__route_select(const ij_net *net, const ij_layer *l, const float *z, float *score, int *ids) {
+  int n_expert = net->config->n_expert;
+  net->kernels->vsigmoid(score, z, n_expert);
+  net->kernels->add(score, l->router_bias, n_expert);
+  select_top(score, n_expert, net->config->n_expert_used, ids);
+}
+
 /* w[0, n): logits -> normalized weights that sum to `total`. e, t: room for n floats each. */
 static void weights_from_logits(const ij_kernels *k, float *w, int n, float total, float *e, float *t) {
   for (int i = 0; i < n; i++) e[i] = -fabsf(w[i]);
@@ -61,9 +68,7 @@ static void route_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
     const float *z = s->router + row * (n_expert + n_shared);
     int *ids = s->route_id + row * k;
     float *w = s->route_weight + row * (k + n_shared);
-    c->net->kernels->vsigmoid(score, z, n_expert);
-    c->net->kernels->add(score, c->l->router_bias, n_expert);
-    select_top(score, n_expert, k, ids);
+    ij__route_select(c->net, c->l, z, score, ids);
     for (int j = 0; j < k; j++) w[j] = z[ids[j]];
     for (int j = 0; j < n_shared; j++) w[k + j] = z[n_expert + j];
     weights_from_logits(c->net->kernels, w, k + n_shared, total, e, t);

@@ -90,6 +90,18 @@ static void plan_workers(planner *p, ij_scratch *s, const ij_config *c, size_t n
   s->worker = take(p, n_thread * (size_t)s->worker_floats, sizeof(float));
 }
 
+/* Only where experts take time to come and guesses are allowed. */
+static void plan_predictor(planner *p, ij_predictor *q, const ij_config *c) {
+  if (!q->possible) return;
+  size_t n = IJ_PREDICT_ROWS, e = (size_t)c->n_expert, sh = (size_t)c->n_shared;
+  q->x = take(p, n * (size_t)c->hidden, sizeof(float));
+  q->z = take(p, n * (e + sh), sizeof(float));
+  q->score = take(p, e, sizeof(float));
+  q->route = take(p, (size_t)c->n_expert_used, sizeof(int));
+  q->ids = take(p, e, sizeof(int));
+  q->wanted = take(p, e, sizeof(bool));
+}
+
 static size_t plan_all(ij_net *net, char *base, bool *overflow) {
   planner p = {.base = base};
   size_t n = (size_t)net->max_batch;
@@ -97,13 +109,16 @@ static size_t plan_all(ij_net *net, char *base, bool *overflow) {
   plan_attention(&p, &net->s, net->config, n);
   plan_ffn(&p, &net->s, net->config, n);
   plan_workers(&p, &net->s, net->config, n, (size_t)ij__pool_threads(net->pool));
+  plan_predictor(&p, &net->predict, net->config);
   *overflow = p.overflow;
   return p.used;
 }
 
 ij_status ij__net_open(ij_net *net, const ij_config *config, const ij_weights *weights, const ij_kernels *kernels, ij_pool *pool,
-                       int max_batch, ij_err *err) {
+                       int max_batch, ij_predict_mode predict, ij_err *err) {
   *net = (ij_net){.config = config, .weights = weights, .kernels = kernels, .pool = pool, .max_batch = max_batch};
+  net->predict.mode = predict;
+  net->predict.possible = predict != IJ_PREDICT_MODE_OFF && ij__experts_can_guess(weights->experts);
   bool overflow;
   size_t n_bytes = plan_all(net, NULL, &overflow);
   if (overflow) return ij__fail(err, IJ_E_NOMEM, "the step buffers", "a batch of %d rows overflows the address space; use a smaller one", max_batch);
