@@ -75,7 +75,7 @@ typedef struct ij_model_options {
   int plan_kv;          /* an ij_kv_type, of those sessions; default IJ_KV_F32 */
   ij_predict predict;   /* streamed: begin reading experts of the next layer on a guess; AUTO: while it is measured to help */
   const char *usage_path; /* streamed: a file with the use of experts in earlier sessions, read at open (missing, damaged or foreign: as if there was
-                           none, see ij_streaming_info) and written by ij_model_close; NULL: none */
+                           none, see ij_streaming_info) and written by ij_model_save_usage or ij_model_close; NULL: none */
   bool keep_trace;      /* streamed: keep the sequence of experts used, see ij_model_expert_trace */
   int n_threads;        /* 0: one per processor that this process may use. Does not change any result. */
   const char *cpu_mask; /* highest kernel level to use: "scalar", "avx2", "avx512", "neon"; NULL: the best there is */
@@ -161,7 +161,7 @@ IJ_API ij_status ij_plan_make(ij_plan *out, const char *path, const ij_model_opt
 /* The plan that the model was opened with. */
 IJ_API void ij_model_get_plan(const ij_model *model, ij_plan *out);
 
-/* How the homes of experts have done since the model was opened. Any thread, between steps. */
+/* How the homes of experts have done since the model was opened, as of the latest batch. Any thread, at any time. */
 typedef struct ij_streaming_info {
   const char *home;                        /* "mapped", "resident", "streamed": static */
   const char *reader;                      /* "io_uring", "pread threads"; "" without one: static */
@@ -172,16 +172,33 @@ typedef struct ij_streaming_info {
   uint64_t expert_bytes, read_bytes;       /* of the missed experts; read for them, alignment included */
   double read_seconds, wait_seconds;       /* reads were under way; computing waited for them */
   int64_t n_tokens;                        /* rows evaluated */
-  const char *usage_note;                  /* why usage_path was not used or not written; NULL: nothing to say. Lives as long as the model */
+  const char *usage_note;                  /* why usage_path was not used; NULL: nothing to say. Lives as long as the model */
 } ij_streaming_info;
 IJ_API void ij_model_get_streaming(ij_model *model, ij_streaming_info *out);
 
 /* Use of each expert, [n_layer][n_expert]: shares of the accesses of its layer, of this opening (earlier = false) or as the usage file had it.
- * IJ_E_RANGE: not known (another home, no file). */
+ * Older accesses of this opening count less. IJ_E_RANGE: not known (another home, no file). Waits for a step that runs. */
 IJ_API ij_status ij_model_expert_use(ij_model *model, bool earlier, float *out);
 
-/* The sequence of experts used so far, as layer * n_expert + expert; *keys is valid until the next step. Returns their number; 0 without keep_trace. */
+/* The sequence of experts used so far, as layer * n_expert + expert; *keys is valid until the next step. Returns their number, 0 without keep_trace. Its
+ * room is bounded and keeps the first: those of ij_streaming_info that were hit or missed are more when it was full. */
 IJ_API int64_t ij_model_expert_trace(ij_model *model, const int32_t **keys);
+
+/* Mixes the use of experts since the model was opened into usage_path, as ij_model_close does without telling what went wrong: call it before that, once;
+ * what is evaluated afterwards is no longer written. IJ_OK without usage_path, or when no expert was used. On failure (IJ_E_IO, IJ_E_FORMAT: something
+ * else lies there, IJ_E_NOMEM) the file is as it was, and ij_model_close does not try again. Waits for a step that runs. */
+IJ_API ij_status ij_model_save_usage(ij_model *model, ij_err *err);
+
+/* What a usage file tells of this model, whatever its home is. use: [n_layer][n_expert] shares of the accesses of its layer, or NULL. prior: what a
+ * streamed home that is opened with the file expects of the next session, or NULL. IJ_E_IO, IJ_E_FORMAT (damaged, or of another model), IJ_E_NOMEM.
+ * Any thread. */
+typedef struct ij_usage_info {
+  int64_t n_sessions, n_tokens;
+  int64_t n_hit, n_miss;                   /* as in ij_streaming_info, over all sessions */
+  uint64_t read_bytes;
+  double read_seconds;
+} ij_usage_info;
+IJ_API ij_status ij_model_read_usage(const ij_model *model, const char *path, ij_usage_info *out, float *use, float *prior, ij_err *err);
 
 /* The rate of sequential direct reads of the model's largest file, over about `seconds`: bytes per second. IJ_E_RANGE: it is in memory. */
 IJ_API ij_status ij_measure_drive(const char *path, double seconds, double *bytes_per_s, ij_err *err);

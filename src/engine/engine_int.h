@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "cache/usage.h"
 #include "core/turn.h"
 #include "inkjet.h"
 #include "inkjet_media.h"
@@ -33,6 +34,18 @@ struct ij_towers {
   bool has_lock;
 };
 
+/* The use of experts, in earlier sessions and since the model was opened; experts_use.c. */
+typedef struct ij_model_use {
+  char *path;                /* of the usage file; NULL: none is kept */
+  ij_usage earlier;          /* as that file had it; share NULL: not known */
+  float *prior;              /* [n_layer * n_expert] for a home that is opened; NULL: nothing is known */
+  char *note;                /* why the file was not used; NULL: nothing to say */
+  bool recorded;             /* saving was tried */
+  pthread_mutex_t lock;      /* of `now` */
+  bool has_lock;
+  ij_streaming_info now;     /* after the latest batch */
+} ij_model_use;
+
 struct ij_model {
   char *path;
   ij_ckpt *ckpt;
@@ -54,6 +67,7 @@ struct ij_model {
   char *measure_memory;      /* what measurements read; from the first one on, under step_lock */
   size_t measure_at;         /* where the next read begins */
   ij_model_info info;
+  ij_model_use use;
   _Atomic int n_sessions;    /* open; closing the model with any is an assert */
 };
 
@@ -105,6 +119,12 @@ ij_status ij__report_progress(const ij_model_options *o, double fraction, ij_err
  * that cannot be used are no error, but model->towers_error. */
 ij_status ij__model_open_towers(ij_model *model, const char *mmproj, ij_err *err);
 void ij__model_close_towers(ij_model *model);
+
+/* For a streamed home, before it is opened: copies the path (NULL: no file) and reads the file. One that is missing or cannot be used is no error. */
+ij_status ij__use_open(ij_model *model, const char *path, ij_err *err);
+ij_status ij__use_begin(ij_model *model, ij_err *err);   /* for any home, once it is there */
+void ij__use_count(ij_model *model, int n_batch);        /* after a batch: its rows, and how the home has done */
+void ij__use_close(ij_model *model);                     /* before the home is closed: saves, if nobody has */
 
 /* Gives back what measurements have kept. */
 void ij__measure_free(ij_model *model);

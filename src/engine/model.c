@@ -113,6 +113,7 @@ static ij_status open_parts(ij_model *m, const char *path, const ij_model_option
   if (s == IJ_OK) s = ij__report_progress(o, 0.2, err);
   if (s == IJ_OK) s = ij__config_read(&m->config, m->ckpt, err);
   if (s == IJ_OK) s = ij__weights_bind(&m->weights, &m->config, m->ckpt, err);
+  if (s == IJ_OK) s = ij__use_begin(m, err);
   if (s == IJ_OK) s = ij__report_progress(o, 0.5, err);
   if (s == IJ_OK) s = ij__pool_open(&m->pool, o->n_threads ? o->n_threads : ij__cpu_count(), err);
   if (s == IJ_OK) s = ij__net_open(&m->net, &m->config, &m->weights, m->kernels, m->pool, o->max_batch, IJ_PREDICT_MODE_OFF, err);
@@ -162,6 +163,7 @@ void ij_model_close(ij_model **model) {
   ij__free(m->template_text);
   ij__measure_free(m);
   ij__model_close_towers(m);
+  ij__use_close(m);
   ij__net_close(&m->net);
   ij__pool_close(&m->pool);
   ij__weights_free(&m->weights);

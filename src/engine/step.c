@@ -156,6 +156,7 @@ ij_status ij_step(ij_model *model, ij_step_item *items, int n_items, ij_err *err
   ij__alloc_guard_enter();
   for (int n_batch; (n_batch = pack(&st)) > 0;) {
     ij__forward(&model->net, model->batch, n_batch);
+    ij__use_count(model, n_batch);
     unpack(&st, n_batch);
   }
   ij__alloc_guard_leave();
