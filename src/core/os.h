@@ -52,8 +52,9 @@ double ij__os_seconds(void); /* monotonic */
 uint64_t ij__os_memory_total(void);
 uint64_t ij__os_memory_available(void);
 
-/* The tightest limit among the memory control groups that this process is in (version 1 and 2, all the way up), and what is left of it, counting
- * page cache that can be dropped as left; the same of the limits on address space and data of the process. 0: no limit, or not known.
+/* The tightest limit among the memory control groups that this process is in (version 1 and 2, all the way up), and the least that is left of
+ * any of them, counting page cache that can be dropped as left; the same of the limits on address space and data of the process. A limit
+ * of 0: there is none, or it is not known, and what is left says nothing then.
  * `root` stands before /proc and /sys in tests; "" otherwise. */
 typedef struct ij_memory_limits {
   uint64_t group_limit, group_free;
