@@ -65,14 +65,21 @@ typedef enum ij_home {
 
 typedef enum ij_predict { IJ_PREDICT_AUTO, IJ_PREDICT_OFF, IJ_PREDICT_ON } ij_predict;
 
+struct ij_plan;
+
 typedef struct ij_model_options {
   size_t struct_size;   /* set by ij_model_options_default */
   size_t mem_bytes;     /* bound on the memory that the model and its sessions take together; 0: what the machine, its control group and the
-                           limits of the process leave free now. A bound that cannot work is refused at open (IJ_E_NOMEM), with the numbers */
+                           limits of the process leave free now, less a reserve. What cannot work is refused at open (IJ_E_NOMEM), with the
+                           numbers, and so is more than the control group or the process may ever use. Where less is free now, the bound
+                           is that (ij_plan.bound) */
   ij_home home;         /* default AUTO */
   int64_t plan_ctx;     /* positions of each session that will be opened: memory is kept for them; 0: 8192 or what the model allows */
   int plan_sessions;    /* how many; default 1. With a bound, sessions beyond what was kept for are refused (IJ_E_NOMEM) */
   int plan_kv;          /* an ij_kv_type, of those sessions; default IJ_KV_F32 */
+  int plan_rollback;    /* their max_rollback; default 64 */
+  size_t plan_kept;     /* memory for further sessions, such as a cache of earlier ones; default 0 */
+  size_t plan_other;    /* memory that the caller takes for itself and that the bound is to hold, too; default 0 */
   ij_predict predict;   /* streamed: begin reading experts of the next layer on a guess; AUTO: while it is measured to help */
   const char *usage_path; /* streamed: a file with the use of experts in earlier sessions, read at open (missing, damaged or foreign: as if there was
                            none, see ij_streaming_info) and written by ij_model_save_usage or ij_model_close; NULL: none */
@@ -84,6 +91,8 @@ typedef struct ij_model_options {
   const char *mmproj;   /* a GGUF file or checkpoint with the towers for media (inkjet_media.h), instead of those of the checkpoint; may be NULL */
   /* Called with a fraction in [0, 1] while the model is opened; returning false cancels (IJ_E_CANCELLED). May be NULL. */
   bool (*progress)(void *user, double fraction);
+  /* Called with the plan once it is made and before anything large is read; returning false cancels (IJ_E_CANCELLED). May be NULL. */
+  bool (*planned)(void *user, const struct ij_plan *plan);
   void *user;
 } ij_model_options;
 
@@ -142,14 +151,16 @@ typedef struct ij_plan {
   size_t expert_bytes;                     /* all routed experts, as in the file */
   size_t largest_expert, mean_expert;      /* one expert, as in the file */
   int n_expert_layers, n_expert, n_expert_used;
-  size_t session_bytes;                    /* caches of one planned session */
+  size_t session_bytes;                    /* one planned session */
   int n_sessions;
+  int64_t n_ctx;                           /* positions of each */
   size_t step_bytes;                       /* buffers of a step of max_batch rows */
   size_t other_bytes;                      /* towers, tokenizer, tables, the program itself */
+  size_t caller_bytes;                     /* plan_kept and plan_other */
   /* What follows. */
   ij_home home;                            /* MAPPED, RESIDENT or STREAMED */
   int max_batch;                           /* rows of a step: the option, or less where the bound asks for it */
-  size_t expert_room;                      /* memory for routed experts */
+  size_t expert_room;                      /* memory for routed experts; mapped: what the bound leaves for them in the page cache */
   int64_t experts_held, experts_total;     /* that fit into it; that there are */
   double bytes_per_token[5];               /* read from the drive for one token, at hit rates of 0, 25, 50, 75 and 90 % */
 } ij_plan;

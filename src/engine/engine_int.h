@@ -68,6 +68,9 @@ struct ij_model {
   size_t measure_at;         /* where the next read begins */
   ij_model_info info;
   ij_model_use use;
+  ij_plan plan;
+  size_t session_room;       /* bytes that open sessions may need together; SIZE_MAX: there is no bound */
+  _Atomic size_t session_bytes; /* what they need */
   _Atomic int n_sessions;    /* open; closing the model with any is an assert */
 };
 
@@ -80,6 +83,7 @@ typedef struct ij_placed {
 struct ij_session {
   ij_model *model;
   ij_session_options options;
+  size_t charged;            /* of the model's session_bytes */
   ij_state *state;
   int32_t *ids;              /* [n_ctx] */
   ij_placed placed;          /* which of them are rows of media */
@@ -97,6 +101,21 @@ struct ij_session {
 
 /* Fills the state spec of a session; layers: room for n_layer. */
 void ij__session_spec(const ij_model *model, const ij_session_options *options, ij_layer_spec *layers, ij_state_spec *spec);
+
+/* Rows of a step that can fail midway: reading experts can. */
+static inline int ij__session_append(ij_home home, int max_batch) { return home == IJ_HOME_STREAMED ? max_batch : 0; }
+
+/* Bytes that a session of these options can come to take, buffers included; SIZE_MAX: it overflows. */
+size_t ij__session_need(const ij_model *model, const ij_session_options *options, int max_append);
+
+/* plan.c. The options that plans look at. */
+ij_status ij__check_plan_options(const ij_model_options *o, ij_err *err);
+
+/* The plan for a model whose ckpt, config and weights are open. On IJ_E_NOMEM `out` holds the numbers, and its home is AUTO. */
+ij_status ij__plan_fill(const ij_model *m, const ij_model_options *o, ij_plan *out, ij_err *err);
+
+/* The same into model->plan and what follows from it for sessions; tells o->planned, which may cancel. */
+ij_status ij__model_plan(ij_model *m, const ij_model_options *o, ij_err *err);
 
 /* placed.c */
 bool ij__placed_reserve(ij_placed *p, int64_t more);   /* room for that many additions */

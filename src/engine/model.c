@@ -21,7 +21,8 @@ const char *ij_version(void) {
 }
 
 ij_model_options ij_model_options_default(void) {
-  return (ij_model_options){.struct_size = sizeof(ij_model_options), .max_batch = 512, .tokenizer = true};
+  return (ij_model_options){.struct_size = sizeof(ij_model_options), .plan_sessions = 1, .plan_kv = IJ_KV_F32, .plan_rollback = 64, .max_batch = 512,
+                            .tokenizer = true};
 }
 
 ij_status ij__check_model_options(const ij_model_options *o, ij_level *level, ij_err *err) {
@@ -35,6 +36,8 @@ ij_status ij__check_model_options(const ij_model_options *o, ij_level *level, ij
   if (o->max_batch < 1 || o->max_batch > MAX_BATCH) {
     return ij__fail(err, IJ_E_ARGUMENT, "ij_model_options.max_batch", "expected 1 to %d, found %d", MAX_BATCH, o->max_batch);
   }
+  ij_status s = ij__check_plan_options(o, err);
+  if (s != IJ_OK) return s;
   *level = o->cpu_mask ? ij__level_find(o->cpu_mask) : IJ_LEVEL_COUNT;
   if (o->cpu_mask && *level == IJ_LEVEL_COUNT) {
     return ij__fail(err, IJ_E_ARGUMENT, "ij_model_options.cpu_mask", "expected scalar, avx2, avx512 or neon, found \"%s\"", o->cpu_mask);
@@ -136,6 +139,7 @@ ij_status ij_model_open(ij_model **out, const char *path, const ij_model_options
   if (s != IJ_OK) return s;
   ij_model *m = ij__alloc_zero(1, sizeof *m);
   if (!m) return ij__fail_nomem(err, path, sizeof *m);
+  m->session_room = SIZE_MAX;
   s = open_parts(m, path, &o, level, err);
   if (s != IJ_OK) {
     ij_model_close(&m);

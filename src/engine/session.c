@@ -3,6 +3,7 @@
 
 #include "cache/snapshot.h"
 #include "core/alloc.h"
+#include "core/os.h"
 #include "engine/engine_int.h"
 
 #define MAX_ROLLBACK 65536
@@ -22,7 +23,8 @@ void ij__session_spec(const ij_model *model, const ij_session_options *o, ij_lay
                                 .n_chan = {[IJ_CONV_K] = kv, [IJ_CONV_V] = kv, [IJ_CONV_ATTN] = c->hidden, [IJ_CONV_MLP] = c->hidden}};
   }
   *spec = (ij_state_spec){.n_layer = c->n_layer, .layers = layers, .n_tap = c->conv_kernel, .kv_type = kv_dtype(o->kv_type),
-                          .n_ctx = o->n_ctx, .max_rollback = o->max_rollback};
+                          .n_ctx = o->n_ctx, .max_rollback = o->max_rollback,
+                          .max_append = ij__session_append(model->plan.home, model->plan.max_batch)};
 }
 
 static ij_status check_session_options(const ij_model *model, const ij_session_options *o, ij_err *err) {
@@ -40,6 +42,32 @@ static ij_status check_session_options(const ij_model *model, const ij_session_o
   if (o->max_rollback < 0 || o->max_rollback > MAX_ROLLBACK) {
     return ij__fail(err, IJ_E_ARGUMENT, "ij_session_options.max_rollback", "expected 0 to %d, found %d", MAX_ROLLBACK, o->max_rollback);
   }
+  return IJ_OK;
+}
+
+size_t ij__session_need(const ij_model *model, const ij_session_options *o, int max_append) {
+  ij_layer_spec layers[IJ_MAX_LAYERS];
+  ij_state_spec spec;
+  size_t n, ids, total, n_vocab = (size_t)model->config.unpadded_vocab, n_layer = (size_t)model->config.n_layer;
+  ij__session_spec(model, o, layers, &spec);
+  spec.max_append = max_append;
+  bool fits = ij__state_bytes(&spec, &n) && ij__mul_size((size_t)o->n_ctx, sizeof(int32_t), &ids) && ij__add_size(n, ids, &total) &&
+              ij__add_size(total, 4 * sizeof(float) * n_vocab + n_layer * sizeof(ij_layer_state) + 2 * ij__os_page_size(), &total);
+  return fits ? total : SIZE_MAX;
+}
+
+/* Takes a session's share of what the plan keeps for sessions, or says what is left. */
+static ij_status charge(ij_session *s, ij_err *err) {
+  ij_model *m = s->model;
+  size_t need = ij__session_need(m, &s->options, ij__session_append(m->plan.home, m->plan.max_batch)), taken = atomic_load(&m->session_bytes);
+  do {
+    if (m->session_room == SIZE_MAX) return IJ_OK;
+    if (need <= m->session_room - taken) continue;
+    return ij__fail(err, IJ_E_NOMEM, "the session", "a session of %lld positions needs %.1f MB, and %.1f MB are left of the %.1f MB that the plan keeps for sessions "
+                    "(%d of %lld positions): plan for more or longer ones when the model is opened, or close one", (long long)s->options.n_ctx,
+                    (double)need * 1e-6, (double)(m->session_room - taken) * 1e-6, (double)m->session_room * 1e-6, m->plan.n_sessions, (long long)m->plan.n_ctx);
+  } while (!atomic_compare_exchange_weak(&m->session_bytes, &taken, taken + need));
+  s->charged = need;
   return IJ_OK;
 }
 
@@ -77,7 +105,8 @@ ij_status ij_session_open(ij_session **out, ij_model *model, const ij_session_op
   atomic_fetch_add(&model->n_sessions, 1);
   s->model = model;
   s->options = o;
-  status = open_state(s, err); /* first: the caches are nearly all of it, and are refused with what is needed and what there is */
+  status = charge(s, err);
+  if (status == IJ_OK) status = open_state(s, err); /* first: the caches are nearly all of it, and are refused with what is needed and what there is */
   if (status == IJ_OK) status = open_buffers(s, err);
   if (status == IJ_OK) {
     ij__turn_take(&model->step_lock);
@@ -102,6 +131,7 @@ void ij_session_close(ij_session **session) {
   ij__free(s->work);
   ij__free(s->order);
   ij__free(s->counts);
+  atomic_fetch_sub(&s->model->session_bytes, s->charged);
   atomic_fetch_sub(&s->model->n_sessions, 1);
   ij__free(s);
   *session = NULL;

@@ -92,6 +92,10 @@ ij_status ij__net_open(ij_net *net, const ij_config *config, const ij_weights *w
                        int max_batch, ij_predict_mode predict, ij_err *err);
 void ij__net_close(ij_net *net);
 
+/* Bytes of the buffers of a net with so many threads and rows, those of attention over n_ctx positions and, if experts may be guessed, of guesses
+ * included; false when they overflow. */
+bool ij__net_bytes(const ij_config *config, int n_threads, int max_batch, int64_t n_ctx, bool guesses, size_t *n_bytes);
+
 /* Makes sure that attention over n_ctx positions can be split among threads. Not during a step. */
 ij_status ij__net_reserve(ij_net *net, int64_t n_ctx, ij_err *err);
 

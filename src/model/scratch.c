@@ -102,16 +102,31 @@ static void plan_predictor(planner *p, ij_predictor *q, const ij_config *c) {
   q->wanted = take(p, e, sizeof(bool));
 }
 
-static size_t plan_all(ij_net *net, char *base, bool *overflow) {
+static size_t plan_all(ij_net *net, int n_threads, char *base, bool *overflow) {
   planner p = {.base = base};
   size_t n = (size_t)net->max_batch;
   plan_rows(&p, &net->s, net->config, n);
   plan_attention(&p, &net->s, net->config, n);
   plan_ffn(&p, &net->s, net->config, n);
-  plan_workers(&p, &net->s, net->config, n, (size_t)ij__pool_threads(net->pool));
+  plan_workers(&p, &net->s, net->config, n, (size_t)n_threads);
   plan_predictor(&p, &net->predict, net->config);
   *overflow = p.overflow;
   return p.used;
+}
+
+/* Floats of partial results of attention over n_span spans. */
+static bool part_floats(const ij_config *c, int64_t n_span, size_t *n) {
+  const ij_attn_dims *d = &c->attn[0];
+  return ij__mul_size((size_t)PART_ROWS * (size_t)d->n_head * (size_t)(d->head_dim + 2), (size_t)n_span, n);
+}
+
+bool ij__net_bytes(const ij_config *config, int n_threads, int max_batch, int64_t n_ctx, bool guesses, size_t *n_bytes) {
+  ij_net net = {.config = config, .max_batch = max_batch, .predict.possible = guesses};
+  bool overflow;
+  size_t all = plan_all(&net, n_threads, NULL, &overflow), part = 0;
+  int64_t n_span = ij__div_up(n_ctx, IJ_ATTN_SPAN);
+  if (n_span > 1 && !(part_floats(config, n_span, &part) && ij__mul_size(part, sizeof(float), &part))) return false;
+  return !overflow && ij__add_size(all, part, n_bytes);
 }
 
 ij_status ij__net_open(ij_net *net, const ij_config *config, const ij_weights *weights, const ij_kernels *kernels, ij_pool *pool,
@@ -120,13 +135,14 @@ ij_status ij__net_open(ij_net *net, const ij_config *config, const ij_weights *w
   net->predict.mode = predict;
   net->predict.possible = predict != IJ_PREDICT_MODE_OFF && ij__experts_can_guess(weights->experts);
   bool overflow;
-  size_t n_bytes = plan_all(net, NULL, &overflow);
+  int n_threads = ij__pool_threads(pool);
+  size_t n_bytes = plan_all(net, n_threads, NULL, &overflow);
   if (overflow) return ij__fail(err, IJ_E_NOMEM, "the step buffers", "a batch of %d rows overflows the address space; use a smaller one", max_batch);
   char *base = ij__alloc(n_bytes);
   if (!base) {
     return ij__fail(err, IJ_E_NOMEM, "the step buffers", "%.2f GB for a batch of %d rows could not be had; use a smaller batch", (double)n_bytes * 1e-9, max_batch);
   }
-  plan_all(net, base, &overflow);
+  plan_all(net, n_threads, base, &overflow);
   memset(net->s.zeros, 0, (size_t)((char *)net->s.ffn_gu - (char *)net->s.zeros));
   return IJ_OK;
 }
@@ -140,9 +156,8 @@ void ij__net_close(ij_net *net) {
 ij_status ij__net_reserve(ij_net *net, int64_t n_ctx, ij_err *err) {
   int64_t n_span = ij__div_up(n_ctx, IJ_ATTN_SPAN);
   if (n_span <= 1 || n_span <= net->n_part_span) return IJ_OK;
-  const ij_attn_dims *d = &net->config->attn[0];
-  size_t rows = (size_t)PART_ROWS * (size_t)d->n_head, n;
-  if (!ij__mul_size(rows * (size_t)(d->head_dim + 2), (size_t)n_span, &n)) return ij__fail_nomem(err, "attention over the context", SIZE_MAX);
+  size_t n;
+  if (!part_floats(net->config, n_span, &n)) return ij__fail_nomem(err, "attention over the context", SIZE_MAX);
   float *part = ij__alloc_array(n, sizeof(float));
   if (!part) return ij__fail_nomem(err, "attention over the context", n * sizeof(float));
   ij__free(net->s.part);
