@@ -28,6 +28,7 @@ typedef enum cli_exit {
 void out_bytes(const void *bytes, size_t n);
 void out_text(const char *s);
 void out_printf(const char *fmt, ...) IJ_PRINTF(1, 2);
+void out_name(const char *name); /* control characters and what is not ASCII as \xNN */
 bool out_flush(void);            /* false once anything could not be written */
 int out_finish(int exit_code);   /* at the end: reports a failed write and turns success into CLI_EXIT_FAILED */
 
@@ -72,6 +73,7 @@ void progress_end(void);
 
 /* ---- opening and input (input.c). Each returns an exit code and has said what was wrong. */
 int open_model(const cli_args *args, const char *path, bool tokenizer, int max_batch, ij_model **out);
+void close_model(const cli_args *args, ij_model **model);      /* of open_model; says how experts were read, and why their use was not kept */
 int open_tokenizer(const cli_args *args, ij_tokenizer **out);  /* from --tokenizer, else beside -m */
 int open_named_tokenizer(const char *path, ij_tokenizer **out);
 int model_path(const cli_args *args, const char **path);       /* -m, or why there is none */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/cli_experts.h"
 #include "core/alloc.h"
 #include "core/os.h"
 #include "core/status.h"
@@ -108,6 +109,21 @@ static void print_decode(const ij_bench_decode *d) {
              d->share_weights.median * 100);
 }
 
+static double waiting(const ij_bench_experts *e) { return experts_ratio(e->wait_seconds, e->seconds); }
+
+static void print_stretch(const char *what, const ij_bench_experts *e) {
+  out_printf("  %-10s %5.1f %% hits, %s read per token at %s/s; %.1f %% of the time waiting\n", what,
+             100 * experts_ratio((double)e->n_hit, (double)(e->n_hit + e->n_miss)), experts_bytes(experts_ratio((double)e->read_bytes, (double)e->n_tokens)),
+             experts_bytes(experts_ratio((double)e->read_bytes, e->read_seconds)), 100 * waiting(e));
+}
+
+static void print_experts(const ij_bench_result *r) {
+  if (strcmp(r->home.home, "streamed") != 0) return;
+  out_printf("experts      read by %s%s, room for %lld\n", r->home.reader, r->home.direct ? " past the page cache" : "", (long long)r->home.n_slots);
+  print_stretch("prefill", &r->prefill_experts);
+  print_stretch("decode", &r->decode_experts);
+}
+
 static void print_text(const ij_bench_result *r, int64_t n_prompt) {
   out_printf("model        %.2f G parameters, %.2f G active; %.2f GB of weights, %.2f GB read per token\n", (double)r->info.n_params / 1e9,
              (double)r->info.n_params_active / 1e9, (double)r->info.weight_bytes / 1e9, (double)r->info.active_bytes / 1e9);
@@ -124,6 +140,7 @@ static void print_text(const ij_bench_result *r, int64_t n_prompt) {
     out_printf("depth        %lld positions keep %.1f %% of the decode speed at %lld\n", (long long)r->at_depth[i].depth,
                r->at_depth[i].tokens_per_s.median / r->at_depth[0].tokens_per_s.median * 100, (long long)r->at_depth[0].depth);
   }
+  print_experts(r);
 }
 
 static void json_stat(const char *key, const ij_bench_stat *s) {
@@ -149,6 +166,50 @@ static void json_decode(const ij_bench_decode *d) {
   json_stat("tokens_per_s", &d->tokens_per_s);
   json_stat("share_of_read", &d->share);
   json_stat("share_of_read_weights_alone", &d->share_weights);
+  json_close();
+}
+
+static void json_stretch(const char *what, const ij_bench_experts *e) {
+  const struct {
+    const char *key;
+    int64_t v;
+  } counts[] = {{"n_tokens", e->n_tokens}, {"n_hit", e->n_hit}, {"n_miss", e->n_miss}, {"n_guess", e->n_guess}, {"n_guess_used", e->n_guess_used},
+                {"n_guess_cancelled", e->n_guess_cancelled}, {"expert_bytes", (int64_t)e->expert_bytes}, {"read_bytes", (int64_t)e->read_bytes}};
+  const struct {
+    const char *key;
+    double v;
+  } reals[] = {{"hit_rate", experts_ratio((double)e->n_hit, (double)(e->n_hit + e->n_miss))},
+               {"bytes_per_token", experts_ratio((double)e->read_bytes, (double)e->n_tokens)},
+               {"read_bytes_per_s", experts_ratio((double)e->read_bytes, e->read_seconds)}, {"seconds", e->seconds},
+               {"read_seconds", e->read_seconds}, {"wait_seconds", e->wait_seconds}, {"share_waiting", waiting(e)}};
+  json_key(what);
+  json_open('{');
+  for (size_t i = 0; i < IJ_COUNT_OF(counts); i++) {
+    json_key(counts[i].key);
+    json_int(counts[i].v);
+  }
+  for (size_t i = 0; i < IJ_COUNT_OF(reals); i++) {
+    json_key(reals[i].key);
+    json_real(reals[i].v);
+  }
+  json_close();
+}
+
+static void json_experts(const ij_bench_result *r) {
+  json_key("experts");
+  json_open('{');
+  json_key("home");
+  json_text(r->home.home);
+  if (strcmp(r->home.home, "streamed") == 0) {
+    json_key("reader");
+    json_text(r->home.reader);
+    json_key("direct");
+    json_bool(r->home.direct);
+    json_key("n_slots");
+    json_int(r->home.n_slots);
+    json_stretch("prefill", &r->prefill_experts);
+    json_stretch("decode", &r->decode_experts);
+  }
   json_close();
 }
 
@@ -184,6 +245,7 @@ static void print_json(const ij_bench_result *r, int64_t n_prompt) {
   json_open('[');
   for (int i = 0; i < r->n_depths; i++) json_decode(&r->at_depth[i]);
   json_close();
+  json_experts(r);
   json_close();
   json_end();
 }
@@ -272,10 +334,18 @@ static int run_bench(const cli_args *a, const char *path) {
   o.model.mmproj = a->v[OPT_MMPROJ].text;
   if (a->v[OPT_VERBOSE].set) o.note = on_note;
   if (a->v[OPT_BENCH_MEDIA].set) return run_media_bench(a, &o);
+  char *usage = NULL;
+  int rc = experts_options(a, path, &o.model, &usage);
+  if (rc != CLI_EXIT_OK) return rc;
+  o.trace_path = a->v[OPT_TRACE_EXPERTS].text;
   ij_bench_result r;
   ij_status s = ij__bench_run(&r, &o, &err);
   progress_end();
+  ij__free(usage);
   if (s != IJ_OK) return say_bad_input(&err);
+  experts_say_no_effect(a, r.home.home);
+  if (r.usage.code != IJ_OK) say("%s%s%s", r.usage.where, r.usage.where[0] ? ": " : "", r.usage.message);
+  if (o.trace_path) experts_say_trace(o.trace_path, r.n_untraced);
   if (a->v[OPT_JSON].set) {
     print_json(&r, o.n_prompt);
   } else {
@@ -286,7 +356,7 @@ static int run_bench(const cli_args *a, const char *path) {
 
 /* Options that --media has no use for. */
 static int check_media_options(const cli_args *a) {
-  static const cli_option_id text_only[] = {OPT_CTX, OPT_KV, OPT_PROMPT_LEN, OPT_GEN, OPT_DEPTH};
+  static const cli_option_id text_only[] = {OPT_CTX, OPT_KV, OPT_PROMPT_LEN, OPT_GEN, OPT_DEPTH, OPT_PREDICT, OPT_USAGE, OPT_TRACE_EXPERTS};
   for (size_t i = 0; i < IJ_COUNT_OF(text_only); i++) {
     if (a->v[OPT_BENCH_MEDIA].set && a->v[text_only[i]].set)
       return say_misuse(a, "--media measures the towers alone: options about text do not go with it");

@@ -226,7 +226,7 @@ int cmd_chat(const cli_args *args) {
   chat_free_files(&c);
   ij_attachments_close(&c.attachments);
   ij__buf_free(&c.pending);
-  ij_model_close(&c.model);
+  close_model(args, &c.model);
   ij_tokenizer_close(&c.own_tokenizer);
   chat_history_cut(&c.history, 0);
   chat_answer_clear(&c.answer);

@@ -108,18 +108,6 @@ static const char *human(double n, const char *unit) {
   return s;
 }
 
-/* Names come from the file: nothing in them may reach the terminal as control characters, and half characters not at all. */
-static void out_name(const char *name) {
-  for (; *name; name++) {
-    unsigned char c = (unsigned char)*name;
-    if (c < 0x20 || c >= 0x7f) {
-      out_printf("\\x%02x", c);
-    } else {
-      out_bytes(name, 1);
-    }
-  }
-}
-
 static void out_shape(const ij_tensor_info *t) {
   out_text("[");
   for (int d = 0; d < t->n_dims; d++) out_printf("%s%lld", d ? ", " : "", (long long)t->dims[d]);

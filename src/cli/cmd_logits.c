@@ -85,7 +85,7 @@ int cmd_logits(const cli_args *args) {
   if (rc == CLI_EXIT_OK && args->v[OPT_TOKENIZER].set) rc = open_named_tokenizer(args->v[OPT_TOKENIZER].text, &own);
   if (rc == CLI_EXIT_OK) rc = open_model(args, path, !own && !args->v[OPT_IDS].set, (int)args->v[OPT_CHUNK].i, &model);
   if (rc == CLI_EXIT_OK) rc = run_logits(args, model, own ? own : ij_model_tokenizer(model));
-  ij_model_close(&model);
+  close_model(args, &model);
   ij_tokenizer_close(&own);
   return rc;
 }

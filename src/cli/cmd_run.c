@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/cli_experts.h"
 #include "cli/cli_media.h"
 #include "cli/run_media.h"
 #include "core/alloc.h"
@@ -277,9 +278,10 @@ int cmd_run(const cli_args *args) {
     rc = run_media_eval(&r.media, r.model, r.session, r.prompt, (int64_t)r.n_prompt);
   }
   if (rc == CLI_EXIT_OK) rc = generate(&r);
+  if (rc == CLI_EXIT_OK || rc == CLI_EXIT_INTERRUPTED) rc = experts_write_trace(args, r.model, rc);
   run_media_close(&r.media);
   ij_session_close(&r.session);
-  ij_model_close(&r.model);
+  close_model(args, &r.model);
   ij_tokenizer_close(&r.own_tokenizer);
   ij__free(r.prompt);
   ij__free(r.tokens);

@@ -161,7 +161,7 @@ static int serve(serving *s) {
 int cmd_serve(const cli_args *args) {
   serving s = {.args = args};
   int rc = serve(&s);
-  ij_model_close(&s.model);
+  close_model(args, &s.model);
   ij__free(s.keys.text);
   ij__free(s.origins.text);
   ij__free(s.hosts.text);

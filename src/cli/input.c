@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/cli_experts.h"
 #include "cli/embedded.h"
 #include "core/alloc.h"
 #include "core/os.h"
@@ -36,10 +37,22 @@ int open_model(const cli_args *args, const char *path, bool tokenizer, int max_b
   options.mmproj = args->v[OPT_MMPROJ].text;
   options.progress = on_open_progress;
   if (max_batch > options.max_batch) options.max_batch = max_batch;
+  char *usage = NULL;
+  int rc = experts_options(args, path, &options, &usage);
+  if (rc != CLI_EXIT_OK) return rc;
   progress_begin("loading");
   ij_status s = ij_model_open(out, path, &options, &err);
   progress_end();
-  return s == IJ_OK ? CLI_EXIT_OK : say_bad_input(&err);
+  ij__free(usage);
+  if (s != IJ_OK) return say_bad_input(&err);
+  rc = experts_opened(args, *out);
+  if (rc != CLI_EXIT_OK) ij_model_close(out);
+  return rc;
+}
+
+void close_model(const cli_args *args, ij_model **model) {
+  if (*model) experts_close(args, *model);
+  ij_model_close(model);
 }
 
 int open_named_tokenizer(const char *path, ij_tokenizer **out) {

@@ -31,6 +31,18 @@ void out_printf(const char *fmt, ...) {
   va_end(args);
 }
 
+/* Names come from files: nothing in them may reach the terminal as control characters, and half characters not at all. */
+void out_name(const char *name) {
+  for (; *name; name++) {
+    unsigned char c = (unsigned char)*name;
+    if (c < 0x20 || c >= 0x7f) {
+      out_printf("\\x%02x", c);
+    } else {
+      out_bytes(name, 1);
+    }
+  }
+}
+
 bool out_flush(void) {
   if (out_errno == 0 && fflush(stdout) != 0) note_failure();
   return out_errno == 0;

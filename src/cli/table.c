@@ -8,12 +8,14 @@
 #define BIT(c) (1u << CMD_##c)
 #define GENERATING (BIT(RUN) | BIT(CHAT))
 #define MODEL_COMMANDS (GENERATING | BIT(EMBED) | BIT(LOGITS) | BIT(INFO) | BIT(BENCH) | BIT(SERVE))
+#define STEPPING (GENERATING | BIT(LOGITS) | BIT(BENCH) | BIT(SERVE)) /* open a model and evaluate tokens */
 #define MEDIA_COMMANDS (GENERATING | BIT(EMBED) | BIT(INFO))
 #define ALL_COMMANDS ((1u << CLI_N_COMMANDS) - 1)
 
 #define NO_LIMIT 9223372036854775807.0
 #define MAX_CTX 1099511627776.0 /* 2^40: beyond any memory, so that sums of positions cannot overflow */
 
+static const char *const predict_words[] = {"auto", "off", "on", NULL}; /* the order of ij_predict */
 static const char *const kv_words[] = {"bf16", "f16", "f32", NULL}; /* the order of ij_kv_type */
 
 static const char *const level_words[] = {
@@ -48,6 +50,17 @@ const cli_option cli_options[] = {
     {.id = OPT_CPU_MASK, .commands = MODEL_COMMANDS, .name = "cpu-mask", .type = CLI_WORD, .arg = "LEVEL", .words = level_words,
      .default_note = "the best this processor has", .group = "Model",
      .help = "highest kernel level to use: scalar, avx2, avx512 or neon; the result does not depend on it"},
+
+    {.id = OPT_PREDICT, .commands = STEPPING, .name = "predict", .type = CLI_WORD, .arg = "WHEN", .words = predict_words, .value = "auto",
+     .group = "Experts from disk", .help = "begin reading experts of the next layer on a guess: on, off, or auto (while it is measured to help); "
+                                           "the result does not depend on it"},
+    {.id = OPT_USAGE, .commands = STEPPING & ~BIT(BENCH), .name = "usage", .type = CLI_PATH, .arg = "FILE|none", .group = "Experts from disk",
+     .default_note = "inkjet-experts.usage in the model's folder, or MODEL.usage beside its file",
+     .help = "where it is kept which experts are used most, so that the next run holds these from the beginning; none: nowhere"},
+    {.id = OPT_USAGE, .commands = BIT(BENCH), .name = "usage", .type = CLI_PATH, .arg = "FILE|none", .group = "Experts from disk", .value = "none",
+     .help = "where it is kept which experts are used most; random tokens tell little about a model's use, so that none is the default here"},
+    {.id = OPT_TRACE_EXPERTS, .commands = BIT(RUN) | BIT(BENCH), .name = "trace-experts", .type = CLI_PATH, .arg = "FILE", .group = "Experts from disk",
+     .help = "write the sequence of experts that were used, for bench_experts"},
 
     {.id = OPT_PROMPT, .commands = BIT(RUN) | BIT(LOGITS), .letter = 'p', .type = CLI_TEXT, .arg = "TEXT", .group = "Prompt",
      .help = "the prompt as text"},

@@ -92,6 +92,23 @@ static void media_metrics(ij_buf *b, ij_encoded *encoded) {
   metric(b, "media_cache_bytes", "gauge", "Memory held by encoded rows.", (double)s.bytes);
 }
 
+/* Only for experts that are read from disk: elsewhere nothing is counted. */
+static void expert_metrics(ij_buf *b, ij_model *model) {
+  ij_streaming_info s;
+  ij_model_get_streaming(model, &s);
+  if (strcmp(s.home, "streamed") != 0) return;
+  metric(b, "experts_room", "gauge", "Experts that memory has room for.", (double)s.n_slots);
+  metric(b, "expert_hits_total", "counter", "Experts that were in memory when they were asked for.", (double)s.n_hit);
+  metric(b, "expert_misses_total", "counter", "Experts that had to be read.", (double)s.n_miss);
+  metric(b, "expert_guesses_total", "counter", "Experts whose reading began on a guess.", (double)s.n_guess);
+  metric(b, "expert_guesses_used_total", "counter", "Of these, those that were then used.", (double)s.n_guess_used);
+  metric(b, "expert_guesses_cancelled_total", "counter", "Of these, those that were taken back.", (double)s.n_guess_cancelled);
+  metric(b, "expert_read_bytes_total", "counter", "Bytes read for experts, alignment included.", (double)s.read_bytes);
+  metric(b, "expert_read_seconds_total", "counter", "Time in which experts were being read.", s.read_seconds);
+  metric(b, "expert_wait_seconds_total", "counter", "Time in which computing waited for experts.", s.wait_seconds);
+  metric(b, "evaluated_tokens_total", "counter", "Tokens evaluated, of prompts and answers.", (double)s.n_tokens);
+}
+
 static void get_metrics(void *context, http_exchange *x) {
   const ij_server *server = context;
   ij_buf b = {0};
@@ -102,6 +119,7 @@ static void get_metrics(void *context, http_exchange *x) {
   worker_metrics(&b, &w);
   http_metrics(&b, &h);
   if (server->encoded) media_metrics(&b, server->encoded);
+  expert_metrics(&b, server->model);
   metric(&b, "uptime_seconds", "gauge", "Time since the server began.", difftime(time(NULL), (time_t)server->created));
   metric(&b, "heap_bytes", "gauge", "Memory that the program has allocated.", (double)ij__alloc_bytes());
   double resident = resident_bytes();

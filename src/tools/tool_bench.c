@@ -14,6 +14,7 @@
 #include "core/os.h"
 #include "core/status.h"
 #include "io/ckpt.h"
+#include "tools/expert_trace.h"
 
 enum { N_OPENS = 3, PIECE = 512 };
 #define MEASURE_SECONDS 0.25
@@ -26,6 +27,7 @@ typedef struct bench {
   ij_machine before;          /* the latest look at the machine */
   double *read, *fma;         /* all looks */
   int n_looks, cap_looks;
+  ij_streaming_info stretch;  /* when a timed stretch began */
   const char *what;           /* for progress */
 } bench;
 
@@ -93,6 +95,26 @@ static ij_status look_at_machine(bench *b, ij_machine *out, ij_err *err) {
   return s;
 }
 
+static void begin_stretch(bench *b) { ij_model_get_streaming(b->model, &b->stretch); }
+
+/* What the home of the experts has done since then goes to `to`. */
+static void end_stretch(const bench *b, double seconds, ij_bench_experts *to) {
+  ij_streaming_info now;
+  const ij_streaming_info *then = &b->stretch;
+  ij_model_get_streaming(b->model, &now);
+  to->n_tokens += now.n_tokens - then->n_tokens;
+  to->n_hit += now.n_hit - then->n_hit;
+  to->n_miss += now.n_miss - then->n_miss;
+  to->n_guess += now.n_guess - then->n_guess;
+  to->n_guess_used += now.n_guess_used - then->n_guess_used;
+  to->n_guess_cancelled += now.n_guess_cancelled - then->n_guess_cancelled;
+  to->expert_bytes += now.expert_bytes - then->expert_bytes;
+  to->read_bytes += now.read_bytes - then->read_bytes;
+  to->read_seconds += now.read_seconds - then->read_seconds;
+  to->wait_seconds += now.wait_seconds - then->wait_seconds;
+  to->seconds += seconds;
+}
+
 /* Brings the whole file into the page cache, when memory has room for it: a warm start is what is measured. */
 static ij_status warm_file(bench *b, ij_err *err) {
   ij_ckpt *c;
@@ -127,7 +149,10 @@ static ij_status one_first_token(const bench *b, double *seconds, ij_err *err) {
   ij_session *session = NULL;
   ij_choice choice;
   const int32_t id = 0;
-  ij_status s = ij_model_open(&model, b->o->path, &b->o->model, err);
+  ij_model_options o = b->o->model;
+  o.usage_path = NULL; /* one token tells nothing */
+  o.keep_trace = false;
+  ij_status s = ij_model_open(&model, b->o->path, &o, err);
   if (s == IJ_OK) s = open_session(b, model, 16, &session, err);
   if (s == IJ_OK) s = ij_session_eval(session, &id, 1, err);
   if (s == IJ_OK) s = ij_session_sample(session, NULL, &choice, err);
@@ -181,6 +206,7 @@ static ij_status decode_once(bench *b, ij_session *session, int i, double *speed
   double weights = (double)b->r->info.active_bytes, kv = kv_bytes_at(b, middle);
   ij_status s = IJ_OK;
   double seconds = 0, seconds_per_byte = 0;
+  begin_stretch(b);
   for (int64_t k = 0; k < n && s == IJ_OK; k++) {
     ij_choice choice;
     ij_machine now;
@@ -192,6 +218,7 @@ static ij_status decode_once(bench *b, ij_session *session, int i, double *speed
     if (s == IJ_OK) s = ij_measure_machine(b->model, BRIEF_SECONDS, &now, err);
     if (s == IJ_OK) seconds_per_byte += 1 / now.read_bytes_per_s;
   }
+  end_stretch(b, seconds, &b->r->decode_experts);
   if (s == IJ_OK) s = look_at_machine(b, &b->before, err);
   if (s != IJ_OK) return s;
   double read = (double)n / seconds_per_byte;
@@ -216,10 +243,12 @@ static void finish_decode(const bench *b, ij_bench_decode *d, int64_t depth, dou
 
 static ij_status prefill_once(bench *b, ij_session *session, int i, double *speed, double *share, ij_err *err) {
   ij_machine after;
+  begin_stretch(b);
   double start = ij__os_seconds();
   b->what = "prefill";
   ij_status s = fill(b, session, b->o->n_prompt, err);
   double seconds = ij__os_seconds() - start;
+  end_stretch(b, seconds, &b->r->prefill_experts);
   if (s == IJ_OK) s = look_at_machine(b, &after, err);
   if (s != IJ_OK) return s;
   double peak = (b->before.fma_per_s + after.fma_per_s) / 2;
@@ -312,6 +341,23 @@ static ij_status check_lengths(const bench *b, ij_err *err) {
   return IJ_OK;
 }
 
+/* Said before an hour of measuring rather than after it. */
+static ij_status check_trace(const bench *b, ij_err *err) {
+  ij_streaming_info now;
+  ij_model_get_streaming(b->model, &now);
+  if (!b->o->trace_path || strcmp(now.home, "streamed") == 0) return IJ_OK;
+  return ij__fail(err, IJ_E_ARGUMENT, NULL, "the experts of this model are not read from disk as they are used, so that there is no sequence of them to write "
+                  "(they are %s)", now.home);
+}
+
+static void look_at_home(const bench *b) {
+  ij_streaming_info *home = &b->r->home;
+  ij_model_get_streaming(b->model, home);
+  if (home->usage_note) ij__fail(&b->r->usage, IJ_E_FORMAT, NULL, "%s", home->usage_note);
+  home->usage_note = NULL; /* it dies with the model */
+  ij_model_save_usage(b->model, &b->r->usage);
+}
+
 static ij_status measure_all(bench *b, double *samples, ij_err *err) {
   ij_status s = ij_model_open(&b->model, b->o->path, &b->o->model, err);
   if (s != IJ_OK) return s;
@@ -320,12 +366,15 @@ static ij_status measure_all(bench *b, double *samples, ij_err *err) {
   b->r->info.level = NULL; /* it dies with the model */
   b->r->prefill_fma = prefill_fma(&b->r->info, b->o->n_prompt);
   s = check_lengths(b, err);
+  if (s == IJ_OK) s = check_trace(b, err);
   ij_model_close(&b->model);
   if (s == IJ_OK) s = warm_file(b, err);
   if (s == IJ_OK) s = measure_first_token(b, err);
   if (s == IJ_OK) s = ij_model_open(&b->model, b->o->path, &b->o->model, err);
   if (s == IJ_OK) s = measure_prompt(b, samples, err);
   if (s == IJ_OK && b->o->n_depths > 0) s = measure_depths(b, samples, err);
+  if (s == IJ_OK && b->o->trace_path) s = ij__expert_trace_write(b->model, b->o->trace_path, &b->r->n_untraced, err);
+  if (s == IJ_OK) look_at_home(b);
   if (s == IJ_OK) b->r->read_bytes_per_s = ij__bench_stat_of(b->read, b->n_looks);
   if (s == IJ_OK) b->r->fma_per_s = ij__bench_stat_of(b->fma, b->n_looks);
   ij_model_close(&b->model);

@@ -21,6 +21,7 @@ typedef struct ij_bench_options {
   const int64_t *depths;     /* rising */
   int n_depths;              /* at most IJ_BENCH_MAX_DEPTHS */
   int n_repeat;              /* >= 1 */
+  const char *trace_path;    /* where the sequence of experts goes (expert_trace.h), of all that is measured but the first token; NULL: nowhere */
   /* Called often with what is being done; false cancels. May be NULL. */
   bool (*progress)(void *user, const char *what, double fraction);
   void (*note)(void *user, const char *line); /* one line per repetition; may be NULL */
@@ -38,6 +39,15 @@ typedef struct ij_bench_decode {
   ij_bench_stat share_weights, share; /* of the read bandwidth: weights alone, and with keys and values */
 } ij_bench_decode;
 
+/* What was asked of the home of the experts, and how long that took, over all repetitions. */
+typedef struct ij_bench_experts {
+  int64_t n_tokens, n_hit, n_miss;
+  int64_t n_guess, n_guess_used, n_guess_cancelled;
+  uint64_t expert_bytes, read_bytes; /* of the missed experts; read for them, alignment included */
+  double read_seconds, wait_seconds; /* reads were under way; computing waited for them */
+  double seconds;
+} ij_bench_experts;
+
 typedef struct ij_bench_result {
   ij_model_info info;
   char level[16];
@@ -48,6 +58,10 @@ typedef struct ij_bench_result {
   ij_bench_decode decode;      /* after the prompt */
   ij_bench_decode at_depth[IJ_BENCH_MAX_DEPTHS];
   int n_depths;
+  ij_streaming_info home;      /* at the end; without its note */
+  ij_bench_experts prefill_experts, decode_experts; /* decode: at all depths */
+  ij_err usage;                /* why the use of experts was not read or not kept; code IJ_OK: nothing to say */
+  int64_t n_untraced;          /* accesses that trace_path has not, because its room was full */
 } ij_bench_result;
 
 /* Media through the towers: a picture of 1024 x 1024 pixels and a sound of 60 s. */

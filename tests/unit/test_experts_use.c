@@ -8,6 +8,7 @@
 #include "core/os.h"
 #include "engine/engine_int.h"
 #include "tiny.h"
+#include "tools/expert_trace.h"
 
 enum { MAX_KEY = 64, MAX_TRACE = 40 };
 
@@ -147,6 +148,33 @@ static void shares_and_the_trace_are_those_of_the_home(void) {
   ij_model_close(&m);
 }
 
+static void the_trace_is_written(void) {
+  ij_err err = {0};
+  char *bytes = NULL, want[64];
+  const int32_t *keys;
+  size_t n = 0;
+  int64_t n_missing = -1;
+  ij_model *m = open_counting(NULL);
+  CHECK_INT(ij__expert_trace_write(m, path, &n_missing, &err), IJ_E_RANGE);
+  CHECK(!ij__os_is_file(path));
+  evaluate(m, 3);
+  int64_t n_keys = ij_model_expert_trace(m, &keys);
+  CHECK_OK(ij__expert_trace_write(m, path, &n_missing, &err), err);
+  CHECK_INT(n_missing, 0);
+  CHECK_OK(ij__os_read_file(path, 4096, &bytes, &n, &err), err);
+  size_t n_line = (size_t)snprintf(want, sizeof want, "inkjet-trace %d %d\n", m->config.n_layer, m->config.n_expert);
+  CHECK_INT(n, n_line + 4 * (size_t)n_keys);
+  CHECK(bytes && memcmp(bytes, want, n_line) == 0 && memcmp(bytes + n_line, keys, 4 * (size_t)n_keys) == 0);
+  ij__free(bytes);
+  evaluate(m, 10);
+  evaluate(m, 10);
+  CHECK_OK(ij__expert_trace_write(m, path, &n_missing, &err), err);
+  CHECK_INT(n_missing, ((counting *)(void *)m->weights.experts)->n_all - MAX_TRACE);
+  CHECK(n_missing > 0);
+  ij_model_close(&m);
+  unlink(path);
+}
+
 static void a_session_goes_into_the_file_once(void) {
   ij_err err = {0};
   ij_usage_info info;
@@ -262,6 +290,7 @@ int main(void) {
   RUN(a_mapped_model_counts_tokens_only);
   RUN(counters_are_those_of_the_home);
   RUN(shares_and_the_trace_are_those_of_the_home);
+  RUN(the_trace_is_written);
   RUN(a_session_goes_into_the_file_once);
   RUN(a_file_that_cannot_be_used_is_noted);
   RUN(memory_that_is_not_there_is_said);
