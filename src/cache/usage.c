@@ -121,9 +121,10 @@ ij_status ij__usage_parse(ij_usage *out, const void *bytes, size_t n_bytes, cons
                           ij_err *err) {
   head h;
   *out = (ij_usage){0};
-  if (n_bytes < sizeof h || memcmp(bytes, magic, sizeof magic) != 0) {
-    return ij__fail(err, IJ_E_FORMAT, where, "this is no file of the use of experts (wrong first bytes, or too short)");
+  if (n_bytes < sizeof magic || memcmp(bytes, magic, sizeof magic) != 0) {
+    return ij__fail(err, IJ_E_FORMAT, where, "this is no file of the use of experts (wrong first bytes)");
   }
+  if (n_bytes < sizeof h) return ij__fail(err, IJ_E_FORMAT, where, "it is damaged: expected at least %zu bytes, found %zu", sizeof h, n_bytes);
   memcpy(&h, bytes, sizeof h);
   ij_status s = ij__usage_new(out, fingerprint, n_layer, n_expert, err);
   if (s == IJ_OK) s = check_file(out, &h, bytes, n_bytes, where, err);

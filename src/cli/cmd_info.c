@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/cli_media.h"
+#include "cli/info_experts.h"
 #include "cli/info_media.h"
 #include "core/os.h"
 #include "core/status.h"
@@ -349,6 +350,7 @@ static void print_json(const info *f) {
 
 int cmd_info(const cli_args *args) {
   info f = {.args = args};
+  if (info_experts_check(args) != CLI_EXIT_OK) return CLI_EXIT_MISUSE;
   if (args->v[OPT_MEDIA_FILE].set) return info_media(args);
   if (args->v[OPT_MAX_LONG_EDGE].set || args->v[OPT_MMPROJ].set || names_video_options(args)) {
     return say_misuse(args, "--max-long-edge, --mmproj and the options for videos are about media: pass --media FILE, too");
@@ -363,6 +365,11 @@ int cmd_info(const cli_args *args) {
   if (rc != CLI_EXIT_OK) return rc;
   ij_model_get_info(f.model, &f.m);
   if (args->v[OPT_VERBOSE].set) say_plain("opened in %.3f s with %d threads, kernels %s", ij__os_seconds() - start, f.m.n_threads, f.m.level);
+  if (args->v[OPT_EXPERTS].set) {
+    rc = info_experts(args, f.path, f.model);
+    ij_model_close(&f.model);
+    return rc;
+  }
   collect_unused(&f);
   rc = measure_memory(&f);
   if (rc == CLI_EXIT_OK && args->v[OPT_JSON].set) {

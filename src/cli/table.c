@@ -59,6 +59,8 @@ const cli_option cli_options[] = {
      .help = "where it is kept which experts are used most, so that the next run holds these from the beginning; none: nowhere"},
     {.id = OPT_USAGE, .commands = BIT(BENCH), .name = "usage", .type = CLI_PATH, .arg = "FILE|none", .group = "Experts from disk", .value = "none",
      .help = "where it is kept which experts are used most; random tokens tell little about a model's use, so that none is the default here"},
+    {.id = OPT_USAGE, .commands = BIT(INFO), .name = "usage", .type = CLI_PATH, .arg = "FILE", .group = "Output",
+     .default_note = "inkjet-experts.usage in the model's folder, or MODEL.usage beside its file", .help = "with --experts: the file that tells"},
     {.id = OPT_TRACE_EXPERTS, .commands = BIT(RUN) | BIT(BENCH), .name = "trace-experts", .type = CLI_PATH, .arg = "FILE", .group = "Experts from disk",
      .help = "write the sequence of experts that were used, for bench_experts"},
 
@@ -166,6 +168,8 @@ const cli_option cli_options[] = {
     {.id = OPT_JSON, .commands = GENERATING | BIT(TOKENIZE) | BIT(INFO) | BIT(BENCH), .name = "json", .type = CLI_FLAG, .group = "Output",
      .help = "print one JSON value, for programs"},
     {.id = OPT_TENSORS, .commands = BIT(INFO), .name = "tensors", .type = CLI_FLAG, .group = "Output", .help = "list every tensor"},
+    {.id = OPT_EXPERTS, .commands = BIT(INFO), .name = "experts", .type = CLI_FLAG, .group = "Output",
+     .help = "tell how the experts were used in earlier runs that read them from disk, instead"},
 
     {.id = OPT_SYNTHETIC, .commands = BIT(BENCH), .name = "synthetic", .type = CLI_TEXT, .arg = "SIZE[:FORMAT][:zipfS]", .group = "Model",
      .help = "measure a random model of the full architecture: 3b (6.3 GB in BF16), 24b (13.7 GB in q4_k, to be streamed), try (55 MB), tiny (2 MB) or "
@@ -295,7 +299,7 @@ const cli_command cli_commands[CLI_N_COMMANDS] = {
         .examples = LINES("inkjet detokenize --tokenizer o200k_base.tiktoken 12650", "inkjet tokenize -m model -f a | inkjet detokenize -m model | cmp - a")},
     [CMD_INFO] = {
         .name = "info", .run = cmd_info, .positional = "PATH", .max_positional = 1,
-        .synopsis = LINES("info [PATH] [--tensors] [--ctx N] [--json]",
+        .synopsis = LINES("info [PATH] [--tensors] [--ctx N] [--json]", "info [PATH] --experts [--usage FILE] [--json]",
                           "info --media FILE [-m PATH | --mmproj FILE] [--max-long-edge N] [--json]"),
         .summary = "what a checkpoint is, or a picture, sound or video",
         .about = "Shows sizes, layout, storage formats per class of tensor, and the memory a run of --ctx positions needs. With --media, what a "

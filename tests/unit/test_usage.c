@@ -294,7 +294,7 @@ static void damage_is_found(void) {
   for (size_t n = 0; n < c.n; n++) {
     copy cut = c;
     cut.n = n;
-    refused(&cut, n < 88 ? "too short" : "expected 192 bytes, found");
+    refused(&cut, n < 8 ? "wrong first bytes" : n < 88 ? "expected at least 88 bytes" : "expected 192 bytes, found");
   }
   for (int i = 0; i < 2000; i++) {
     copy bent = c;

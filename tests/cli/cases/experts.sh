@@ -10,3 +10,17 @@ show inkjet bench -m model --trace-experts trace
 show inkjet bench -m model --media --predict on
 show inkjet tokenize -m model --usage none x
 ls
+
+# What earlier runs left: nothing here, as no experts were read.
+show inkjet info model --experts
+show inkjet info model --experts --usage none
+show inkjet info model --experts --tensors
+show inkjet info model --usage here.usage
+show inkjet info model --media x.png --experts
+printf 'IJEXPUSE and then it broke off' > broken
+show inkjet info model --experts --usage broken
+show inkjet info -m model --experts --usage model/config.json --json
+
+# A file about a model of this shape: 12 sessions, shares by Zipf's law with one expert of each layer never used.
+show inkjet info model --experts --usage "$FIXTURES/tiny.usage" | sed "s#$FIXTURES#FIXTURES#"
+inkjet info model --experts --usage "$FIXTURES/tiny.usage" --json | sed "s#$FIXTURES#FIXTURES#"
