@@ -1,4 +1,4 @@
-/* signals.c: Ctrl-C. The first one only raises a flag that loops look at; the second ends the process at once.
+/* signals.c: Ctrl-C, and files that shrink. The first Ctrl-C only raises a flag that loops look at; the second ends the process at once.
  *
  * A hangup or a request to terminate counts as Ctrl-C, so that temporary files do not survive them. A closed pipe is not a signal
  * here but a write error, which out.c reports.
@@ -31,6 +31,11 @@ static void wake_waiting(void) {
   errno = saved;
 }
 
+static void remove_doomed(void) {
+  for (int i = 0; i < n_doomed_files; i++) unlink(doomed_files[i]);
+  if (doomed_folder) rmdir(doomed_folder);
+}
+
 static void on_interrupt(int number) {
   flag = true;
   if (number != SIGINT) n_endings = 1;
@@ -39,10 +44,22 @@ static void on_interrupt(int number) {
     return;
   }
   /* unlink, rmdir, signal, raise and write are async-signal-safe. */
-  for (int i = 0; i < n_doomed_files; i++) unlink(doomed_files[i]);
-  if (doomed_folder) rmdir(doomed_folder);
+  remove_doomed();
   signal(number, SIG_DFL);
   raise(number);
+}
+
+/* A byte of a mapped file that is not there any more. What was to be read is lost, and with it the thread that reads: all that can be done is to
+ * say so. */
+static void on_lost_file(int number) {
+  static const char text[] =
+      "inkjet: a file of the model is shorter than when it was opened, or its drive does not answer, and a part that is needed now cannot be read: check "
+      "the file and start again (--home resident reads all of it at the start, and does not look at it afterwards)\n";
+  (void)number;
+  ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
+  (void)n;
+  remove_doomed();
+  _exit(CLI_EXIT_BAD_INPUT);
 }
 
 static void open_wake(void) {
@@ -76,6 +93,8 @@ void interrupt_install(void) {
     struct sigaction before;
     if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(numbers[i], &action, NULL);
   }
+  action.sa_handler = on_lost_file;
+  sigaction(SIGBUS, &action, NULL);
   signal(SIGPIPE, SIG_IGN);
 }
 
