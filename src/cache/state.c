@@ -141,9 +141,9 @@ void ij__state_hold(ij_state *s) {
   s->held = s->pos;
 }
 
-bool ij__state_unstep(ij_state *s) {
-  if (s->high - s->pos <= s->spec.max_rollback) return true;
-  if (s->held != s->pos || s->high - s->pos > s->spec.max_append) return false;
+bool ij__state_unstep(ij_state *s, int64_t n) {
+  if (n <= s->spec.max_rollback) return true;
+  if (s->held != s->pos || n > s->spec.max_append) return false;
   pass_held(s, true);
   return true;
 }

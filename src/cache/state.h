@@ -73,8 +73,8 @@ bool ij__state_rewind(ij_state *s, int64_t pos);
 /* Before a step that may fail: keeps what it will overwrite of the convolutions' past. Rings of keys and values are long enough. */
 void ij__state_hold(ij_state *s);
 
-/* After a step that failed, with `pos` still where it began: makes that position whole again. False: the rings do not reach that far. */
-bool ij__state_unstep(ij_state *s);
+/* After a step of n rows that failed, with `pos` still where it began: makes that position whole again. False: the rings do not reach that far. */
+bool ij__state_unstep(ij_state *s, int64_t n);
 
 /* Copies everything a timeline at src->pos needs; both have the same spec. */
 void ij__state_copy(ij_state *dst, const ij_state *src);

@@ -103,6 +103,7 @@ static int pack(const step *st) {
     ij_session *s = item->session;
     int64_t done = s->step_done, rows = IJ_MIN(item->n - done, room);
     bool last = done + rows == item->n;
+    if (rows > s->state->spec.max_rollback) ij__state_hold(s->state);
     const float **slots = m->batch_media + (m->net.max_batch - room);
     room -= rows;
     m->batch[n++] = (ij_batch_item){.state = s->state, .ids = item->ids + done, .n = rows, .user = i, .logits_last = last ? s->logits : NULL,
@@ -115,7 +116,10 @@ static int pack(const step *st) {
 
 static ij_status fail_batch(const step *st, const ij_session *s, const ij_batch_item *b) {
   const ij_model *m = st->model;
-  if (b->status != IJ_E_NUMERIC) return ij__fail(first_err(st), b->status, m->path, "the experts of a layer could not be had");
+  if (b->status != IJ_E_NUMERIC) { /* the home of the experts knows */
+    const ij_err *why = ij__experts_error(m->weights.experts);
+    return ij__fail(first_err(st), b->status, why->where, "%s", why->message);
+  }
   char point[64];
   if (b->bad_point == 0) {
     snprintf(point, sizeof point, "%s", b->media ? "the embedding or a row of a medium" : "the embedding");
@@ -130,6 +134,7 @@ static ij_status fail_batch(const step *st, const ij_session *s, const ij_batch_
 }
 
 static void unpack(step *st, int n_batch) {
+  int64_t n_done = 0;
   for (int j = 0; j < n_batch; j++) {
     const ij_batch_item *b = &st->model->batch[j];
     ij_step_item *item = &st->items[b->user];
@@ -138,12 +143,13 @@ static void unpack(step *st, int n_batch) {
       memcpy(s->ids + s->state->pos - b->n, b->ids, (size_t)b->n * sizeof *s->ids);
       place(item, s->step_done, b->n);
       s->step_done += b->n;
+      n_done += b->n;
       s->has_logits = s->step_done == item->n;
       continue;
     }
     settle(st, item, fail_batch(st, s, b));
     /* The position stays, unless the rings have run too far ahead of it. */
-    if (s->state->high - s->state->pos > s->state->spec.max_rollback) ij__state_reset(s->state);
+    if (!ij__state_unstep(s->state, b->n)) ij__state_reset(s->state);
     ij__placed_trim(&s->placed, s->state->pos);
   }
 }
