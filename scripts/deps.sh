@@ -33,7 +33,7 @@ need() {
 }
 
 build_deps() {
-  need cc:gcc /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build /usr/include/microhttpd.h:libmicrohttpd-dev /usr/include/histedit.h:libedit-dev /usr/include/sndfile.h:libsndfile1-dev
+  need cc:gcc /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build /usr/include/microhttpd.h:libmicrohttpd-dev /usr/include/histedit.h:libedit-dev /usr/include/sndfile.h:libsndfile1-dev /usr/include/liburing.h:liburing-dev
   need /usr/include/png.h:libpng-dev /usr/include/jpeglib.h:libjpeg62-turbo-dev /usr/include/webp/demux.h:libwebp-dev
   headers=/usr/include/$(uname -m)-linux-gnu # Debian puts these by machine
   need "$headers/mpg123.h:libmpg123-dev"

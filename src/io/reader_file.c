@@ -159,6 +159,9 @@ static const char *advice(int errnum) {
   switch (errnum) {
     case ENOMEM:
     case EAGAIN: return "the system is short of memory for reads: close other programs, or lower --mem";
+    case EPERM:
+    case EACCES:
+    case ENOSYS: return "a policy of this system forbids it";
     case ENODEV:
     case ENXIO:
     case ESTALE:

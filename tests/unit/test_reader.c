@@ -9,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 #ifdef __linux__
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -765,43 +764,73 @@ static void auto_takes_io_uring_where_it_may(void) {
 }
 
 #ifdef __linux__
-/* In a child, because a filter is for ever. 0: all is as it should be. */
-static int without_uring(void) {
-#ifdef __NR_io_uring_setup
+/* From now on, in all threads of this process, a call fails as if it were forbidden. */
+static bool forbid(unsigned call) {
   struct sock_filter program[] = {
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   struct sock_fprog whole = {.len = IJ_COUNT_OF(program), .filter = program};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole) != 0) return 2;
-#endif
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &whole) == 0;
+}
+
+static void uring_is_refused(void) {
   ij_reader *r = NULL;
   ij_err err = {0};
+  CHECK(forbid(__NR_io_uring_setup));
+  have_uring = false;
   CHECK_INT(ij__reader_open(&r, &(ij_reader_options){.kind = IJ_READER_URING}, &err), IJ_E_UNSUPPORTED);
   CHECK_STR(err.where, "io_uring");
   CHECK_HAS(err.message, strerror(EPERM));
   CHECK(r == NULL);
   read_randomly(IJ_READER_POOL, false, 0, 5);
   auto_takes_io_uring_where_it_may();
-  return test_failures ? 1 : 0;
 }
 
-static void a_policy_against_io_uring_leaves_the_pool(void) {
-  if (!have_uring) return; /* auto_takes_io_uring_where_it_may has seen the fallback */
+/* The ring is there, but no longer to be used. */
+static void uring_is_lost(void) {
+  ij_reader *r = open_with(&(ij_reader_options){.kind = IJ_READER_URING, .depth = 2});
+  char *room = make_room(SLOT_ROOM);
+  ij_read read = {.file = add_file(r, main_path, FILE_BYTES), .offset = 0, .n_bytes = 3 * MIB, .room = room};
+  memset(room + 3 * MIB, 0x5a, IJ_READ_ALIGN);
+  read_one(r, &read);
+  check_read(&read);
+  CHECK(forbid(__NR_io_uring_enter));
+  for (int i = 0; i < 3; i++) {
+    read_one(r, &read);
+    CHECK_INT(read.status, IJ_E_IO);
+    CHECK_INT(read.errnum, EPERM);
+    ij_err err;
+    CHECK_INT(ij__reader_explain(r, &read, &err), IJ_E_IO);
+    CHECK_HAS(err.message, "a policy of this system");
+  }
+  ij__reader_submit(r, &read);
+  ij__reader_close(&r);
+}
+
+/* In a child, because a filter is for ever. */
+static void run_in_child(void (*test)(void)) {
   fflush(stdout);
   pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
-    have_uring = false;
     test_failures = 0;
-    int rc = without_uring();
+    test();
     fflush(stdout);
-    _exit(rc);
+    _exit(test_failures ? 1 : 0);
   }
   int how = 0;
   CHECK(waitpid(child, &how, 0) == child);
   CHECK(WIFEXITED(how));
   CHECK_INT(WEXITSTATUS(how), 0);
+}
+
+static void a_policy_against_io_uring_leaves_the_pool(void) {
+  if (have_uring) run_in_child(uring_is_refused); /* else auto_takes_io_uring_where_it_may sees the fallback */
+}
+
+static void a_policy_after_opening_is_an_error(void) {
+  if (have_uring) run_in_child(uring_is_lost);
 }
 #endif
 
@@ -916,6 +945,7 @@ int main(void) {
   look_for_uring();
 #ifdef __linux__
   RUN(a_policy_against_io_uring_leaves_the_pool);
+  RUN(a_policy_after_opening_is_an_error);
 #endif
   RUN(random_reads_give_the_bytes_of_the_file);
   RUN(only_whole_units_are_read_too_much);
