@@ -19,6 +19,7 @@
 #include "core/alloc.h"
 #include "core/memfs.h"
 #include "core/os.h"
+#include "inkjet.h"
 #include "io/reader.h"
 #include "temp_folder.h"
 #include "test.h"
@@ -905,6 +906,30 @@ static void a_rate_that_cannot_be_measured_is_an_error(void) {
   ij__reader_close(&r);
 }
 
+#define FIXTURES "tests/fixtures/"
+
+static void the_drive_under_a_checkpoint_is_measured(void) {
+  static const char *const good[] = {FIXTURES "nano-mlx4", FIXTURES "gguf-split"};
+  ij_err err = {0};
+  double rate = 0;
+  for (size_t i = 0; i < IJ_COUNT_OF(good); i++) {
+    CHECK_OK(ij_measure_drive(good[i], 0.01, &rate, &err), err);
+    CHECK(rate > 0);
+  }
+  CHECK_INT(ij_measure_drive(FIXTURES "nano-mlx4", 0, &rate, &err), IJ_E_ARGUMENT);
+  CHECK_INT(ij_measure_drive(FIXTURES "nano-mlx4", (double)NAN, &rate, &err), IJ_E_ARGUMENT);
+  CHECK_INT(ij_measure_drive(NULL, 1, &rate, &err), IJ_E_ARGUMENT);
+  CHECK_INT(ij_measure_drive(folder, 1, &rate, &err), IJ_E_IO); /* no checkpoint */
+  char *model = NULL;
+  size_t n = 0;
+  CHECK_OK(ij__os_read_file(FIXTURES "gguf-iq1_s/k256-IQ1_S.gguf", 64 * MIB, &model, &n, &err), err);
+  const ij_memory_file in_memory[] = {{"model.gguf", model, n}};
+  CHECK_OK(ij_add_memory_folder("builtin:drive", in_memory, 1, &err), err);
+  CHECK_INT(ij_measure_drive("builtin:drive", 1, &rate, &err), IJ_E_RANGE);
+  CHECK_HAS(err.message, "in memory");
+  ij__free(model);
+}
+
 static bool make_files(void) {
   if (!make_temp_folder(folder, sizeof folder)) return false;
   path_in(main_path, "main");
@@ -972,6 +997,7 @@ int main(void) {
   RUN(want_of_memory_at_every_point);
   RUN(the_rate_is_that_of_the_reads);
   RUN(a_rate_that_cannot_be_measured_is_an_error);
+  RUN(the_drive_under_a_checkpoint_is_measured);
   remove_files();
   return test_report();
 }
