@@ -134,7 +134,6 @@ static ij_status fail_batch(const step *st, const ij_session *s, const ij_batch_
 }
 
 static void unpack(step *st, int n_batch) {
-  int64_t n_done = 0;
   for (int j = 0; j < n_batch; j++) {
     const ij_batch_item *b = &st->model->batch[j];
     ij_step_item *item = &st->items[b->user];
@@ -143,7 +142,6 @@ static void unpack(step *st, int n_batch) {
       memcpy(s->ids + s->state->pos - b->n, b->ids, (size_t)b->n * sizeof *s->ids);
       place(item, s->step_done, b->n);
       s->step_done += b->n;
-      n_done += b->n;
       s->has_logits = s->step_done == item->n;
       continue;
     }
