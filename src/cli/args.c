@@ -95,6 +95,46 @@ static bool parse_real(const char *text, double *out) {
   return true;
 }
 
+/* What stands behind a number: the factor, and *text after it. 0: no unit. */
+static uint64_t parse_unit(const char **text) {
+  static const char letters[] = "KMGT";
+  const char *s = *text, *at = *s ? strchr(letters, *s) : NULL;
+  if (!at && *s == 'k') at = letters; /* as the kilo of the rest of the world */
+  if (!at) return 0;
+  bool binary = s[1] == 'i';
+  uint64_t unit = 1;
+  for (int i = 0; i <= at - letters; i++) unit *= binary ? 1024 : 1000;
+  *text = s + (binary ? 2 : 1);
+  return unit;
+}
+
+/* Digits after the point are worth what they are of the unit, rounded down; more than nine of them are no use. */
+bool cli_parse_size(const char *text, int64_t *n_bytes) {
+  uint64_t whole = 0, part = 0, scale = 1;
+  const char *s = text;
+  if (*s < '0' || *s > '9') return false;
+  for (; *s >= '0' && *s <= '9'; s++) {
+    if (whole > (INT64_MAX - 9) / 10) return false;
+    whole = whole * 10 + (uint64_t)(*s - '0');
+  }
+  if (*s == '.') {
+    const char *first = ++s;
+    for (; *s >= '0' && *s <= '9'; s++, scale *= 10) {
+      if (s - first == 9) return false;
+      part = part * 10 + (uint64_t)(*s - '0');
+    }
+    if (s == first) return false;
+  }
+  uint64_t unit = parse_unit(&s);
+  s += *s == 'B';
+  if (*s || (scale > 1 && !unit)) return false;
+  if (!unit) unit = 1;
+  double whole_bytes = (double)whole * (double)unit;
+  if (whole_bytes >= 9.2e18) return false;
+  *n_bytes = (int64_t)(whole * unit + (uint64_t)((double)part / (double)scale * (double)unit));
+  return true;
+}
+
 static int64_t *parse_int_list(const char *text, double min, double max, size_t *n) {
   size_t cap = 1;
   for (const char *p = text; *p; p++) cap += *p == ',';
@@ -170,6 +210,7 @@ static bool parse_value(const cli_option *o, const char *text, cli_value *v) {
     case CLI_FLAG: v->i = 1; return true;
     case CLI_INT: return parse_integer(text, &v->i) && (double)v->i >= o->min && (double)v->i <= o->max;
     case CLI_REAL: return parse_real(text, &v->real) && v->real >= o->min && v->real <= o->max;
+    case CLI_SIZE: return cli_parse_size(text, &v->i) && (double)v->i >= o->min && (double)v->i <= o->max;
     case CLI_TEXT: v->text = text; return true;
     case CLI_PATH:
     case CLI_MEDIUM: v->text = text; return *text != 0;
@@ -201,6 +242,8 @@ static void describe_accepted(const cli_option *o, char *text, size_t size) {
     snprintf(text, size, "ID:BIAS, a token id and a number from -1e6 to 1e6 or -inf, such as 42:-1.5");
   } else if (o->type == CLI_PATH || o->type == CLI_MEDIUM) {
     snprintf(text, size, "a path that is not empty");
+  } else if (o->type == CLI_SIZE) {
+    snprintf(text, size, "a size such as 1500M, 3G or 2.5GiB (K, M, G, T: powers of 1000; Ki, Mi, Gi, Ti: of 1024; without a unit: bytes)");
   } else if (o->max >= 9e18) {
     snprintf(text, size, "%s of at least %.15g", names[o->type], o->min);
   } else {

@@ -21,8 +21,8 @@ typedef enum cli_option_id {
   OPT_VIDEO_FPS, OPT_VIDEO_FRAMES, OPT_VIDEO_STILLS, OPT_VIDEO_SOUND,
   OPT_SYSTEM, OPT_EFFORT, OPT_LOAD, OPT_SCHEMA, OPT_TOOLS, OPT_SHOW_THINKING,
   OPT_OUT, OPT_ALL, OPT_TRACE, OPT_COMPARE, OPT_MAX_ABS, OPT_CHUNK,
-  OPT_TENSORS,
-  OPT_USAGE, OPT_PREDICT, OPT_TRACE_EXPERTS, OPT_EXPERTS,
+  OPT_TENSORS, OPT_PLAN, OPT_DRIVE,
+  OPT_MEM, OPT_HOME, OPT_USAGE, OPT_PREDICT, OPT_TRACE_EXPERTS, OPT_EXPERTS,
   OPT_SYNTHETIC, OPT_KEEP, OPT_PROMPT_LEN, OPT_GEN, OPT_DEPTH, OPT_REPEAT, OPT_BENCH_MEDIA,
   OPT_HOST, OPT_PORT, OPT_API_KEY_FILE, OPT_CORS_ORIGIN, OPT_ALLOW_HOST, OPT_MODEL_NAME, OPT_PARALLEL, OPT_QUEUE, OPT_CACHE, OPT_CACHE_DIR,
   OPT_CACHE_DIR_SIZE, OPT_MEDIA_CACHE, OPT_REMOTE_MEDIA, OPT_MAX_BODY, OPT_MAX_HEADER, OPT_MAX_CONNECTIONS, OPT_MAX_PER_ADDRESS, OPT_IDLE, OPT_REQUEST_TIME, OPT_DRAIN,
@@ -40,6 +40,7 @@ typedef enum cli_command_id {
   X(FLAG, "nothing")                                      \
   X(INT, "an integer")                                    \
   X(REAL, "a number")                                     \
+  X(SIZE, "a size")                                       \
   X(TEXT, "a text")                                       \
   X(PATH, "a path")                                       \
   X(WORD, "a word")                                       \
@@ -74,7 +75,7 @@ typedef struct cli_option {
 /* What one option got. `set`: it was given; otherwise the fields hold its default. */
 typedef struct cli_value {
   bool set;
-  int64_t i;                  /* FLAG (0 or 1), INT, WORD (index) */
+  int64_t i;                  /* FLAG (0 or 1), INT, SIZE (bytes), WORD (index) */
   double real;
   const char *text;           /* TEXT, PATH, WORD, MEDIUM (the last one) */
   int32_t *ids;               /* IDS */
@@ -130,6 +131,10 @@ const char *cli_option_spelling(const cli_option *o);
 
 /* One id list as in --ids: digits separated by commas. Ids are in [0, 2^31). NULL and *bad (a static text) on failure. */
 int32_t *cli_parse_ids(const char *text, size_t *n, const char **bad);
+
+/* A number of bytes: digits, or a number with one of the units K, M, G, T (powers of 1000) and Ki, Mi, Gi, Ti (of 1024), with or without B behind
+ * it: 3000000, 1500M, 2.5GiB. False: something else, or 2^63 and more. */
+bool cli_parse_size(const char *text, int64_t *n_bytes);
 
 /* Renderers of the table. */
 void cli_help(void);                       /* the list of commands, to standard output */

@@ -72,8 +72,12 @@ void progress_update(double fraction);    /* in [0, 1] */
 void progress_end(void);
 
 /* ---- opening and input (input.c). Each returns an exit code and has said what was wrong. */
-int open_model(const cli_args *args, const char *path, bool tokenizer, int max_batch, ij_model **out);
+struct cli_plan;
+/* plan: what the command is going to take, see cli_plan.h; NULL: one session of the usual length. */
+int open_model(const cli_args *args, const char *path, bool tokenizer, int max_batch, const struct cli_plan *plan, ij_model **out);
 void close_model(const cli_args *args, ij_model **model);      /* of open_model; says how experts were read, and why their use was not kept */
+/* To look at only: whatever its size, it opens. */
+int open_described(const cli_args *args, const char *path, ij_model **out);
 int open_tokenizer(const cli_args *args, ij_tokenizer **out);  /* from --tokenizer, else beside -m */
 int open_named_tokenizer(const char *path, ij_tokenizer **out);
 int model_path(const cli_args *args, const char **path);       /* -m, or why there is none */
@@ -89,8 +93,8 @@ int check_prompt_options(const cli_args *args);
 /* The text of -p, TEXT or -f; not of --ids. Free with ij__free. */
 int read_prompt_text(const cli_args *args, char **bytes, size_t *n);
 
-/* The ids that -p, TEXT, -f or --ids stand for; at least one id. */
-int read_prompt(const cli_args *args, const ij_tokenizer *tokenizer, int32_t **ids, size_t *n_ids);
+/* The ids of --ids, or else of the text that -p, TEXT or -f gave; at least one id. */
+int read_prompt(const cli_args *args, const ij_tokenizer *tokenizer, const char *text, size_t n, int32_t **ids, size_t *n_ids);
 
 /* The prompt fits into n_ctx positions and they into the model's, and the model has its ids. */
 int check_fit(const cli_args *args, const ij_model *model, const int32_t *ids, int64_t n_ids, int64_t n_ctx);

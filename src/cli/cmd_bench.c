@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/cli_experts.h"
+#include "cli/cli_plan.h"
 #include "core/alloc.h"
 #include "core/os.h"
 #include "core/status.h"
@@ -19,22 +20,29 @@ static bool on_write_progress(void *user, double fraction) {
   return !interrupted();
 }
 
+/* What callbacks of the benchmark know. */
+typedef struct bench_view {
+  const cli_args *args;
+  const char *shown;       /* what progress is being shown of */
+  bool planned;            /* the plan has been said: the model is opened several times */
+} bench_view;
+
 /* A change of subject starts a new bar. */
 static bool on_bench_progress(void *user, const char *what, double fraction) {
-  const char **shown = user;
-  if (*shown != what) {
-    if (*shown) progress_end();
+  bench_view *v = user;
+  if (v->shown != what) {
+    if (v->shown) progress_end();
     progress_begin(what);
-    *shown = what;
+    v->shown = what;
   }
   progress_update(fraction);
   return !interrupted();
 }
 
 static void on_note(void *user, const char *line) {
-  const char **shown = user;
+  bench_view *v = user;
   progress_end();
-  *shown = NULL;
+  v->shown = NULL;
   say_plain("%s", line);
 }
 
@@ -323,12 +331,34 @@ static int run_media_bench(const cli_args *a, const ij_bench_options *o) {
   return CLI_EXIT_OK;
 }
 
+/* One session after the other for the prompt; the depths are all kept, and a copy of one is measured. */
+static cli_plan bench_plan(const ij_bench_options *o) {
+  cli_plan plan = {.n_ctx = o->n_prompt + o->n_gen, .n_sessions = 1, .other = (size_t)1 << 30}; /* read to measure the machine */
+  if (o->n_depths > 0) {
+    plan.n_sessions = o->n_depths + 1;
+    plan.n_ctx = IJ_MAX(plan.n_ctx, o->depths[o->n_depths - 1] + o->n_gen);
+  }
+  plan.n_ctx = IJ_MAX(plan.n_ctx, o->n_ctx);
+  return plan;
+}
+
+static bool on_bench_planned(void *user, const ij_plan *plan) {
+  bench_view *v = user;
+  if (!v->planned) {
+    progress_end();
+    v->shown = NULL;
+    plan_say(v->args, plan);
+  }
+  v->planned = true;
+  return !interrupted();
+}
+
 static int run_bench(const cli_args *a, const char *path) {
-  const char *shown = NULL;
+  bench_view view = {.args = a};
   ij_err err = {0};
   ij_bench_options o = {.path = path, .model = ij_model_options_default(), .kv_type = kv_type(a), .n_ctx = a->v[OPT_CTX].i,
                         .n_prompt = a->v[OPT_PROMPT_LEN].i, .n_gen = a->v[OPT_GEN].i, .depths = a->v[OPT_DEPTH].ints,
-                        .n_depths = (int)a->v[OPT_DEPTH].n, .n_repeat = (int)a->v[OPT_REPEAT].i, .progress = on_bench_progress, .user = &shown};
+                        .n_depths = (int)a->v[OPT_DEPTH].n, .n_repeat = (int)a->v[OPT_REPEAT].i, .progress = on_bench_progress, .user = &view};
   o.model.n_threads = (int)a->v[OPT_THREADS].i;
   o.model.cpu_mask = a->v[OPT_CPU_MASK].text;
   o.model.mmproj = a->v[OPT_MMPROJ].text;
@@ -338,6 +368,10 @@ static int run_bench(const cli_args *a, const char *path) {
   int rc = experts_options(a, path, &o.model, &usage);
   if (rc != CLI_EXIT_OK) return rc;
   o.trace_path = a->v[OPT_TRACE_EXPERTS].text;
+  cli_plan plan = bench_plan(&o);
+  plan_options(a, &plan, &o.model);
+  o.model.planned = on_bench_planned;
+  o.model.user = &view;
   ij_bench_result r;
   ij_status s = ij__bench_run(&r, &o, &err);
   progress_end();
@@ -356,7 +390,8 @@ static int run_bench(const cli_args *a, const char *path) {
 
 /* Options that --media has no use for. */
 static int check_media_options(const cli_args *a) {
-  static const cli_option_id text_only[] = {OPT_CTX, OPT_KV, OPT_PROMPT_LEN, OPT_GEN, OPT_DEPTH, OPT_PREDICT, OPT_USAGE, OPT_TRACE_EXPERTS};
+  static const cli_option_id text_only[] = {OPT_CTX, OPT_KV, OPT_PROMPT_LEN, OPT_GEN, OPT_DEPTH, OPT_PREDICT, OPT_USAGE, OPT_TRACE_EXPERTS,
+                                             OPT_MEM, OPT_HOME};
   for (size_t i = 0; i < IJ_COUNT_OF(text_only); i++) {
     if (a->v[OPT_BENCH_MEDIA].set && a->v[text_only[i]].set)
       return say_misuse(a, "--media measures the towers alone: options about text do not go with it");

@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "cli/chat.h"
+#include "cli/cli_plan.h"
 #include "core/alloc.h"
 
 enum { ROLLBACK = 256 }; /* tokens that can be taken back without a copy: most answers, at a few kB per layer and token */
+#define GUIDE_BYTES ((size_t)48 << 20) /* of a guide over a large vocabulary, and the text of a conversation */
 
 /* ----------------------------------------------------------------------------------------------------------------- opening */
 
@@ -85,7 +87,9 @@ static int open_chat(chat *c) {
   const char *path;
   int rc = model_path(a, &path);
   if (rc == CLI_EXIT_OK && a->v[OPT_TOKENIZER].set) rc = open_named_tokenizer(a->v[OPT_TOKENIZER].text, &c->own_tokenizer);
-  if (rc == CLI_EXIT_OK) rc = open_model(a, path, !c->own_tokenizer, 0, &c->model);
+  /* In a conversation also the copy from which an exchange is taken back. */
+  cli_plan plan = {.n_ctx = a->v[OPT_CTX].i, .n_sessions = c->view.talking ? 2 : 1, .rollback = ROLLBACK, .other = ij__alloc_bytes() + GUIDE_BYTES};
+  if (rc == CLI_EXIT_OK) rc = open_model(a, path, !c->own_tokenizer, 0, &plan, &c->model);
   if (rc != CLI_EXIT_OK) return rc;
   c->tokenizer = c->own_tokenizer ? c->own_tokenizer : ij_model_tokenizer(c->model);
   if (!c->tokenizer) return say_misuse(a, "no tokenizer lies with the checkpoint: pass --tokenizer PATH");

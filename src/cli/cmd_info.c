@@ -6,6 +6,7 @@
 #include "cli/cli_media.h"
 #include "cli/info_experts.h"
 #include "cli/info_media.h"
+#include "cli/info_plan.h"
 #include "core/os.h"
 #include "core/status.h"
 #include "inkjet_media.h"
@@ -351,6 +352,7 @@ static void print_json(const info *f) {
 int cmd_info(const cli_args *args) {
   info f = {.args = args};
   if (info_experts_check(args) != CLI_EXIT_OK) return CLI_EXIT_MISUSE;
+  if (check_plan_options(args) != CLI_EXIT_OK) return CLI_EXIT_MISUSE;
   if (args->v[OPT_MEDIA_FILE].set) return info_media(args);
   if (args->v[OPT_MAX_LONG_EDGE].set || args->v[OPT_MMPROJ].set || names_video_options(args)) {
     return say_misuse(args, "--max-long-edge, --mmproj and the options for videos are about media: pass --media FILE, too");
@@ -360,8 +362,9 @@ int cmd_info(const cli_args *args) {
   if (args->n_positional) f.path = args->positional[0];
   else rc = model_path(args, &f.path);
   if (rc != CLI_EXIT_OK) return rc;
+  if (args->v[OPT_PLAN].set) return info_plan(args, f.path);
   double start = ij__os_seconds();
-  rc = open_model(args, f.path, true, 0, &f.model);
+  rc = open_described(args, f.path, &f.model);
   if (rc != CLI_EXIT_OK) return rc;
   ij_model_get_info(f.model, &f.m);
   if (args->v[OPT_VERBOSE].set) say_plain("opened in %.3f s with %d threads, kernels %s", ij__os_seconds() - start, f.m.n_threads, f.m.level);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/cli_plan.h"
 #include "core/alloc.h"
 #include "core/os.h"
 #include "tools/tool_logits.h"
@@ -62,12 +63,12 @@ static int evaluate(const cli_args *a, ij_model *model, const int32_t *ids, int6
   return CLI_EXIT_OK;
 }
 
-static int run_logits(const cli_args *a, ij_model *model, const ij_tokenizer *tokenizer) {
+static int run_logits(const cli_args *a, ij_model *model, const ij_tokenizer *tokenizer, const char *text, size_t n_text) {
   int32_t *ids = NULL;
   size_t n = 0;
   ij_logits l = {0};
   ij_err err = {0};
-  int rc = read_prompt(a, tokenizer, &ids, &n);
+  int rc = read_prompt(a, tokenizer, text, n_text, &ids, &n);
   if (rc == CLI_EXIT_OK) rc = evaluate(a, model, ids, (int64_t)n, &l);
   if (rc == CLI_EXIT_OK && a->v[OPT_OUT].set && ij__logits_write(&l, a->v[OPT_OUT].text, &err) != IJ_OK) rc = say_failed(&err);
   if (rc == CLI_EXIT_OK && a->v[OPT_COMPARE].set) rc = compare(a, &l);
@@ -76,15 +77,44 @@ static int run_logits(const cli_args *a, ij_model *model, const ij_tokenizer *to
   return rc;
 }
 
-int cmd_logits(const cli_args *args) {
+/* What is computed stays in memory until it is written. */
+static int count_results(const cli_args *a, const char *path, int64_t n, size_t *n_bytes) {
+  cli_peek peek;
+  *n_bytes = 0;
+  if (!a->v[OPT_ALL].set && !a->v[OPT_TRACE].set) return CLI_EXIT_OK;
+  int rc = peek_model(a, path, &peek);
+  if (rc != CLI_EXIT_OK) return rc;
+  double values = a->v[OPT_ALL].set ? (double)n * peek.info.unpadded_vocab : 0;
+  if (a->v[OPT_TRACE].set) values += (double)(n + IJ_MIN(n, a->v[OPT_CHUNK].i)) * peek.info.hidden * (peek.info.n_layer + 1);
+  *n_bytes = values < 1e18 ? (size_t)values * sizeof(float) : SIZE_MAX;
+  return CLI_EXIT_OK;
+}
+
+static int open_logits(const cli_args *a, const char *text, size_t n, ij_tokenizer **own, ij_model **model) {
   const char *path;
+  size_t results;
+  int rc = model_path(a, &path);
+  if (rc == CLI_EXIT_OK && a->v[OPT_TOKENIZER].set) rc = open_named_tokenizer(a->v[OPT_TOKENIZER].text, own);
+  if (rc != CLI_EXIT_OK) return rc;
+  int64_t n_ids = (int64_t)a->v[OPT_IDS].n, n_ctx = a->v[OPT_CTX].set ? a->v[OPT_CTX].i : n_ids;
+  if (!a->v[OPT_IDS].set) n_ctx = n_ids = plan_ctx_of_text(a, *own, text, n, 0);
+  rc = count_results(a, path, n_ids, &results);
+  if (rc != CLI_EXIT_OK) return rc;
+  cli_plan plan = {.n_ctx = n_ctx, .n_sessions = 1};
+  if (!ij__add_size(results, ij__alloc_bytes(), &plan.other)) plan.other = SIZE_MAX;
+  return open_model(a, path, !*own && !a->v[OPT_IDS].set, (int)a->v[OPT_CHUNK].i, &plan, model);
+}
+
+int cmd_logits(const cli_args *args) {
   ij_model *model = NULL;
   ij_tokenizer *own = NULL;
+  char *text = NULL;
+  size_t n = 0;
   int rc = check_options(args);
-  if (rc == CLI_EXIT_OK) rc = model_path(args, &path);
-  if (rc == CLI_EXIT_OK && args->v[OPT_TOKENIZER].set) rc = open_named_tokenizer(args->v[OPT_TOKENIZER].text, &own);
-  if (rc == CLI_EXIT_OK) rc = open_model(args, path, !own && !args->v[OPT_IDS].set, (int)args->v[OPT_CHUNK].i, &model);
-  if (rc == CLI_EXIT_OK) rc = run_logits(args, model, own ? own : ij_model_tokenizer(model));
+  if (rc == CLI_EXIT_OK && !args->v[OPT_IDS].set) rc = read_prompt_text(args, &text, &n);
+  if (rc == CLI_EXIT_OK) rc = open_logits(args, text, n, &own, &model);
+  if (rc == CLI_EXIT_OK) rc = run_logits(args, model, own ? own : ij_model_tokenizer(model), text, n);
+  ij__free(text);
   close_model(args, &model);
   ij_tokenizer_close(&own);
   return rc;

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/cli_experts.h"
 #include "cli/cli_media.h"
+#include "cli/cli_plan.h"
 #include "cli/run_media.h"
 #include "core/alloc.h"
 #include "core/os.h"
@@ -245,21 +246,51 @@ static int open_run_session(run *r) {
   ij_session_options o = ij_session_options_default();
   o.n_ctx = n_ctx;
   o.kv_type = kv_type(a);
-  return ij_session_open(&r->session, r->model, &o, &err) == IJ_OK ? CLI_EXIT_OK : say_failed(&err);
+  if (ij_session_open(&r->session, r->model, &o, &err) == IJ_OK) return CLI_EXIT_OK;
+  rc = say_failed(&err);
+  ij_plan plan;
+  ij_model_get_plan(r->model, &plan);
+  if (err.code == IJ_E_NOMEM && plan.n_ctx && plan.n_ctx < n_ctx) say("pass --ctx %lld, so that memory is planned for it", (long long)n_ctx);
+  return rc;
 }
 
-static int open_run(run *r) {
+/* What is said of --ids is exact. Of media it is not known yet what they cost: for more than this --ctx must be given. */
+static int64_t planned_ctx(const run *r, const char *text, size_t n) {
+  enum { OF_A_MEDIUM = 4096 };
+  const cli_args *a = r->args;
+  int64_t more = a->v[OPT_N].i + (int64_t)a->n_media * OF_A_MEDIUM;
+  if (!a->v[OPT_IDS].set) return plan_ctx_of_text(a, r->own_tokenizer, text, n, more);
+  return a->v[OPT_CTX].set ? a->v[OPT_CTX].i : (int64_t)a->v[OPT_IDS].n + more;
+}
+
+static int open_run_model(run *r, const char *text, size_t n) {
   const cli_args *a = r->args;
   const char *path;
+  cli_plan plan = {.n_sessions = 1};
   int rc = model_path(a, &path);
   if (rc == CLI_EXIT_OK && a->v[OPT_TOKENIZER].set) rc = open_named_tokenizer(a->v[OPT_TOKENIZER].text, &r->own_tokenizer);
-  if (rc == CLI_EXIT_OK) rc = open_model(a, path, !r->own_tokenizer, 0, &r->model);
+  if (rc != CLI_EXIT_OK) return rc;
+  plan.n_ctx = planned_ctx(r, text, n);
+  plan.other = ij__alloc_bytes();
+  rc = open_model(a, path, !r->own_tokenizer, 0, &plan, &r->model);
   if (rc != CLI_EXIT_OK) return rc;
   r->tokenizer = r->own_tokenizer ? r->own_tokenizer : ij_model_tokenizer(r->model);
   r->as_json = a->v[OPT_JSON].set;
   r->as_ids = a->v[OPT_IDS_OUT].set || !r->tokenizer;
-  rc = a->v[OPT_IDS].set ? read_prompt(a, r->tokenizer, &r->prompt, &r->n_prompt)
-                         : run_media_prompt(&r->media, a, r->model, r->tokenizer, &r->prompt, &r->n_prompt);
+  return CLI_EXIT_OK;
+}
+
+static int open_run(run *r) {
+  const cli_args *a = r->args;
+  char *text = NULL;
+  size_t n = 0;
+  int rc = a->v[OPT_IDS].set ? CLI_EXIT_OK : read_prompt_text(a, &text, &n);
+  if (rc == CLI_EXIT_OK) rc = open_run_model(r, text, n);
+  if (rc == CLI_EXIT_OK) {
+    rc = a->v[OPT_IDS].set ? read_prompt(a, r->tokenizer, NULL, 0, &r->prompt, &r->n_prompt)
+                           : run_media_prompt(&r->media, a, r->model, r->tokenizer, text, n, &r->prompt, &r->n_prompt);
+  }
+  ij__free(text);
   if (rc == CLI_EXIT_OK) rc = open_run_session(r);
   if (rc == CLI_EXIT_OK && r->as_json) {
     size_t cap = (size_t)IJ_MIN(a->v[OPT_N].i, ij_session_n_ctx(r->session) + 1);

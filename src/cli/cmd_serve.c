@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/cli_plan.h"
 #include "core/alloc.h"
 #include "core/os.h"
 #include "core/str.h"
@@ -11,7 +12,8 @@
 
 #include "server/server.h"
 
-enum { MAX_LIST = 64 };
+enum { MAX_LIST = 64, BODIES = 8 /* of --max-body, that all requests together may take */ };
+#define GUIDES_BYTES ((size_t)64 << 20) /* of grammars, and of what connections hold */
 
 typedef struct list {
   char *text;                     /* cut into the items in place */
@@ -24,6 +26,7 @@ typedef struct serving {
   ij_model *model;
   list keys, origins, hosts;
   char *name;
+  size_t cache_bytes, media_cache_bytes;
 } serving;
 
 /* Cuts text at any of the separators; empty items and, with comments, those after '#' do not count. */
@@ -119,13 +122,13 @@ static ij_serve_options make_options(const serving *s) {
   o.worker.max_queue = (int)v[OPT_QUEUE].i;
   o.worker.kv_type = kv_type(s->args);
   if (v[OPT_CTX].set) o.worker.n_ctx = v[OPT_CTX].i;
-  o.worker.cache_bytes = (size_t)v[OPT_CACHE].i << 20;
+  o.worker.cache_bytes = s->cache_bytes;
   o.worker.cache_dir = v[OPT_CACHE_DIR].text;
   o.worker.cache_dir_bytes = (size_t)v[OPT_CACHE_DIR_SIZE].i << 20;
   o.worker.log = on_log;
   o.model_name = s->name;
   o.verbose = v[OPT_VERBOSE].set;
-  o.media_cache_bytes = (size_t)v[OPT_MEDIA_CACHE].i << 20;
+  o.media_cache_bytes = s->media_cache_bytes;
   if (v[OPT_MAX_LONG_EDGE].set) o.max_long_edge = (int)v[OPT_MAX_LONG_EDGE].i;
   o.allow_remote_media = v[OPT_REMOTE_MEDIA].set;
   o.drain_seconds = (double)v[OPT_DRAIN].i;
@@ -141,9 +144,47 @@ static void on_ready(void *user, int port) {
   if (s->args->v[OPT_VERBOSE].set) say("ready after %.2f s", ij__os_seconds() - s->args->start);
 }
 
+/* ------------------------------------------------------------------------------------------------------------------ memory */
+
+/* What the server takes besides its sessions: bodies of requests as many as it accepts at once, guides, and rows of media in use. */
+static size_t own_bytes(const serving *s, const cli_peek *peek) {
+  const cli_value *v = s->args->v;
+  size_t n = ij__alloc_bytes() + ((size_t)v[OPT_MAX_BODY].i << 20) * BODIES + GUIDES_BYTES, rows = 0;
+  int64_t n_ctx = v[OPT_CTX].set ? IJ_MIN(v[OPT_CTX].i, peek->info.max_context) : IJ_MIN((int64_t)8192, peek->info.max_context);
+  if (!peek->towers) return n;
+  bool fits = ij__mul_size((size_t)n_ctx * (size_t)v[OPT_PARALLEL].i, (size_t)peek->info.hidden * sizeof(float), &rows) &&
+              ij__add_size(n, rows, &n) && ij__add_size(n, s->media_cache_bytes, &n);
+  return fits ? n : SIZE_MAX;
+}
+
+/* Where experts are streamed, memory for caches is memory that experts do not get: unless their sizes are given, they take a small part. */
+static int plan_server(serving *s, const char *path, cli_plan *plan) {
+  const cli_value *v = s->args->v;
+  cli_peek peek;
+  ij_plan p;
+  int rc = peek_model(s->args, path, &peek);
+  if (rc != CLI_EXIT_OK) return rc;
+  s->cache_bytes = (size_t)v[OPT_CACHE].i << 20;
+  s->media_cache_bytes = (size_t)v[OPT_MEDIA_CACHE].i << 20;
+  *plan = (cli_plan){.n_ctx = v[OPT_CTX].set ? v[OPT_CTX].i : 0, .n_sessions = (int)v[OPT_PARALLEL].i, .kept = s->cache_bytes, .other = own_bytes(s, &peek)};
+  if (v[OPT_CACHE].set && v[OPT_MEDIA_CACHE].set) return CLI_EXIT_OK;
+  ij_model_options o = ij_model_options_default();
+  o.n_threads = (int)v[OPT_THREADS].i;
+  o.mmproj = v[OPT_MMPROJ].text;
+  plan_options(s->args, plan, &o);
+  ij_status status = ij_plan_make(&p, path, &o, NULL);
+  if (status == IJ_OK && p.home != IJ_HOME_STREAMED) return CLI_EXIT_OK;
+  if (!v[OPT_CACHE].set) s->cache_bytes = IJ_MIN(s->cache_bytes, p.bound / 16);
+  if (!v[OPT_MEDIA_CACHE].set) s->media_cache_bytes = IJ_MIN(s->media_cache_bytes, p.bound / 64);
+  plan->kept = s->cache_bytes;
+  plan->other = own_bytes(s, &peek);
+  return CLI_EXIT_OK;
+}
+
 static int serve(serving *s) {
   const cli_args *a = s->args;
   const char *path;
+  cli_plan plan;
   ij_err err = {0};
   int rc = model_path(a, &path);
   if (a->v[OPT_CACHE_DIR_SIZE].set && !a->v[OPT_CACHE_DIR].set) return say_misuse(a, "--cache-dir-size needs --cache-dir");
@@ -151,7 +192,8 @@ static int serve(serving *s) {
   if (rc == CLI_EXIT_OK) rc = read_keys(s);
   if (rc == CLI_EXIT_OK) rc = read_list(s, OPT_CORS_ORIGIN, &s->origins, "--cors-origin");
   if (rc == CLI_EXIT_OK) rc = read_list(s, OPT_ALLOW_HOST, &s->hosts, "--allow-host");
-  if (rc == CLI_EXIT_OK) rc = open_model(a, path, true, 0, &s->model);
+  if (rc == CLI_EXIT_OK) rc = plan_server(s, path, &plan);
+  if (rc == CLI_EXIT_OK) rc = open_model(a, path, true, 0, &plan, &s->model);
   if (rc != CLI_EXIT_OK) return rc;
   raise_descriptors(a->v[OPT_MAX_CONNECTIONS].i);
   ij_serve_options options = make_options(s);

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/cli_experts.h"
+#include "cli/cli_plan.h"
 #include "cli/embedded.h"
 #include "core/alloc.h"
 #include "core/os.h"
@@ -28,26 +29,48 @@ static bool on_open_progress(void *user, double fraction) {
   return !interrupted();
 }
 
-int open_model(const cli_args *args, const char *path, bool tokenizer, int max_batch, ij_model **out) {
-  ij_err err = {0};
-  ij_model_options options = ij_model_options_default();
-  options.n_threads = (int)args->v[OPT_THREADS].i;
-  options.cpu_mask = args->v[OPT_CPU_MASK].text;
-  options.tokenizer = tokenizer;
-  options.mmproj = args->v[OPT_MMPROJ].text;
-  options.progress = on_open_progress;
-  if (max_batch > options.max_batch) options.max_batch = max_batch;
-  char *usage = NULL;
-  int rc = experts_options(args, path, &options, &usage);
-  if (rc != CLI_EXIT_OK) return rc;
+static bool on_planned(void *user, const ij_plan *plan) {
+  progress_end(); /* a line may follow, and the bar would be in its way */
+  plan_say(user, plan);
   progress_begin("loading");
-  ij_status s = ij_model_open(out, path, &options, &err);
+  return !interrupted();
+}
+
+static int open_with(const cli_args *args, const char *path, ij_model_options *options, ij_model **out) {
+  ij_err err = {0};
+  options->n_threads = (int)args->v[OPT_THREADS].i;
+  options->cpu_mask = args->v[OPT_CPU_MASK].text;
+  options->mmproj = args->v[OPT_MMPROJ].text;
+  options->progress = on_open_progress;
+  progress_begin("loading");
+  ij_status s = ij_model_open(out, path, options, &err);
   progress_end();
+  return s == IJ_OK ? CLI_EXIT_OK : say_bad_input(&err);
+}
+
+int open_model(const cli_args *args, const char *path, bool tokenizer, int max_batch, const cli_plan *plan, ij_model **out) {
+  ij_model_options options = ij_model_options_default();
+  char *usage = NULL;
+  options.tokenizer = tokenizer;
+  options.planned = on_planned;
+  options.user = (void *)(uintptr_t)args;
+  if (max_batch > options.max_batch) options.max_batch = max_batch;
+  plan_options(args, plan, &options);
+  int rc = experts_options(args, path, &options, &usage);
+  if (rc == CLI_EXIT_OK) rc = open_with(args, path, &options, out);
   ij__free(usage);
-  if (s != IJ_OK) return say_bad_input(&err);
+  if (rc != CLI_EXIT_OK) return rc;
   rc = experts_opened(args, *out);
   if (rc != CLI_EXIT_OK) ij_model_close(out);
   return rc;
+}
+
+int open_described(const cli_args *args, const char *path, ij_model **out) {
+  ij_model_options options = ij_model_options_default();
+  options.home = IJ_HOME_MAPPED; /* nothing is read of what does not fit */
+  options.plan_sessions = 0;
+  options.plan_ctx = options.max_batch = 1;
+  return open_with(args, path, &options, out);
 }
 
 void close_model(const cli_args *args, ij_model **model) {
@@ -157,7 +180,7 @@ int read_prompt_text(const cli_args *args, char **bytes, size_t *n) {
   return say_misuse(args, "the prompt is empty, and the model has no token that begins a text: give at least one character");
 }
 
-int read_prompt(const cli_args *args, const ij_tokenizer *tokenizer, int32_t **ids, size_t *n_ids) {
+int read_prompt(const cli_args *args, const ij_tokenizer *tokenizer, const char *text, size_t n, int32_t **ids, size_t *n_ids) {
   const cli_value *given = &args->v[OPT_IDS];
   *ids = NULL;
   if (given->set) {
@@ -167,15 +190,8 @@ int read_prompt(const cli_args *args, const ij_tokenizer *tokenizer, int32_t **i
     memcpy(*ids, given->ids, given->n * sizeof **ids);
     return CLI_EXIT_OK;
   }
-  char *text;
-  size_t n;
-  int rc = read_prompt_text(args, &text, &n);
-  if (rc == CLI_EXIT_OK && !tokenizer) {
-    rc = say_misuse(args, "no tokenizer lies with the checkpoint: pass --tokenizer PATH, or give the prompt as --ids");
-  }
-  if (rc == CLI_EXIT_OK) rc = encode_text(tokenizer, text, n, args->v[OPT_SPECIAL].set, ids, n_ids);
-  ij__free(text);
-  return rc;
+  if (!tokenizer) return say_misuse(args, "no tokenizer lies with the checkpoint: pass --tokenizer PATH, or give the prompt as --ids");
+  return encode_text(tokenizer, text, n, args->v[OPT_SPECIAL].set, ids, n_ids);
 }
 
 int check_prompt_options(const cli_args *args) {

@@ -134,12 +134,11 @@ static int open_parts(run_media *m, const cli_args *args, ij_model *model, const
   return rc;
 }
 
-int run_media_prompt(run_media *m, const cli_args *args, ij_model *model, const ij_tokenizer *tokenizer, int32_t **ids, size_t *n_ids) {
+int run_media_prompt(run_media *m, const cli_args *args, ij_model *model, const ij_tokenizer *tokenizer, const char *text, size_t n,
+                     int32_t **ids, size_t *n_ids) {
   splice s = {.m = m, .tokenizer = tokenizer, .special = args->v[OPT_SPECIAL].set};
-  char *text = NULL;
-  size_t n = 0;
-  int rc = read_prompt_text(args, &text, &n);
-  if (rc == CLI_EXIT_OK && !tokenizer) {
+  int rc = CLI_EXIT_OK;
+  if (!tokenizer) {
     rc = say_misuse(args, "no tokenizer lies with the checkpoint: pass --tokenizer PATH, or give the prompt as --ids");
   }
   if (rc == CLI_EXIT_OK) rc = check_markers(args, count_markers(text, n));
@@ -149,7 +148,6 @@ int run_media_prompt(run_media *m, const cli_args *args, ij_model *model, const 
     if (!m->rows) rc = say_nomem("the places of media", sizeof *m->rows);
   }
   if (rc == CLI_EXIT_OK) rc = splice_all(&s, text, n);
-  ij__free(text);
   if (rc != CLI_EXIT_OK) ij__free(s.ids);
   else *ids = s.ids, *n_ids = s.n_ids;
   return rc;

@@ -16,7 +16,8 @@ typedef struct run_media {
 } run_media;
 
 /* The ids of the prompt; the media are opened and not yet encoded. Both return an exit code and have said what was wrong. */
-int run_media_prompt(run_media *m, const cli_args *args, ij_model *model, const ij_tokenizer *tokenizer, int32_t **ids, size_t *n_ids);
+int run_media_prompt(run_media *m, const cli_args *args, ij_model *model, const ij_tokenizer *tokenizer, const char *text, size_t n,
+                     int32_t **ids, size_t *n_ids);
 /* Says what the media cost, encodes them, and evaluates all of it. */
 int run_media_eval(run_media *m, ij_model *model, ij_session *session, const int32_t *ids, int64_t n);
 void run_media_close(run_media *m);

@@ -18,6 +18,8 @@
 static const char *const predict_words[] = {"auto", "off", "on", NULL}; /* the order of ij_predict */
 static const char *const kv_words[] = {"bf16", "f16", "f32", NULL}; /* the order of ij_kv_type */
 
+static const char *const home_words[] = {"auto", "mapped", "resident", "streamed", NULL}; /* the order of ij_home */
+
 static const char *const level_words[] = {
 #define LEVEL_WORD(id, word) word,
     IJ_LEVEL_LIST(LEVEL_WORD)
@@ -47,6 +49,12 @@ const cli_option cli_options[] = {
     {.id = OPT_KV, .commands = GENERATING | BIT(LOGITS) | BIT(BENCH) | BIT(SERVE), .name = "kv", .type = CLI_WORD, .arg = "TYPE", .words = kv_words,
      .value = "f32", .group = "Model",
      .help = "how keys and values are kept: f32 is exact; bf16 and f16 take half the memory and round, which can change the answer"},
+    {.id = OPT_MEM, .commands = STEPPING, .name = "mem", .type = CLI_SIZE, .arg = "SIZE", .min = 1, .max = NO_LIMIT, .group = "Memory",
+     .default_note = "what the machine, its control group and ulimit leave free, less a reserve",
+     .help = "memory that all of it may take: bytes, or 1500M, 3G (powers of 1000), 2.5GiB (of 1024); what cannot work is refused with the numbers"},
+    {.id = OPT_HOME, .commands = STEPPING, .name = "home", .type = CLI_WORD, .arg = "HOME", .words = home_words, .value = "auto", .group = "Memory",
+     .help = "where weights are: mapped from the file, resident (read into memory once), or streamed (experts are read from the drive when they "
+             "are needed); auto: mapped when everything fits, else streamed. The result does not depend on it"},
     {.id = OPT_CPU_MASK, .commands = MODEL_COMMANDS, .name = "cpu-mask", .type = CLI_WORD, .arg = "LEVEL", .words = level_words,
      .default_note = "the best this processor has", .group = "Model",
      .help = "highest kernel level to use: scalar, avx2, avx512 or neon; the result does not depend on it"},
@@ -170,6 +178,17 @@ const cli_option cli_options[] = {
     {.id = OPT_TENSORS, .commands = BIT(INFO), .name = "tensors", .type = CLI_FLAG, .group = "Output", .help = "list every tensor"},
     {.id = OPT_EXPERTS, .commands = BIT(INFO), .name = "experts", .type = CLI_FLAG, .group = "Output",
      .help = "tell how the experts were used in earlier runs that read them from disk, instead"},
+    {.id = OPT_PLAN, .commands = BIT(INFO), .name = "plan", .type = CLI_FLAG, .group = "Plan",
+     .help = "tell instead what memory there is, what a run of --ctx positions would take, and what of the model would be in memory"},
+    {.id = OPT_MEM, .commands = BIT(INFO), .name = "mem", .type = CLI_SIZE, .arg = "SIZE", .min = 1, .max = NO_LIMIT, .group = "Plan",
+     .default_note = "what the machine, its control group and ulimit leave free, less a reserve",
+     .help = "with --plan: memory that all of it may take: bytes, or 1500M, 3G (powers of 1000), 2.5GiB (of 1024)"},
+    {.id = OPT_HOME, .commands = BIT(INFO), .name = "home", .type = CLI_WORD, .arg = "HOME", .words = home_words, .value = "auto", .group = "Plan",
+     .help = "with --plan: plan for this home of weights: mapped, resident or streamed; auto: mapped when everything fits, else streamed"},
+    {.id = OPT_KV, .commands = BIT(INFO), .name = "kv", .type = CLI_WORD, .arg = "TYPE", .words = kv_words, .value = "f32", .group = "Plan",
+     .help = "with --plan: plan for keys and values of this type"},
+    {.id = OPT_DRIVE, .commands = BIT(INFO), .name = "drive", .type = CLI_FLAG, .group = "Plan",
+     .help = "with --plan: measure how fast the model can be read from its drive, which takes a second, and what that means for tokens"},
 
     {.id = OPT_SYNTHETIC, .commands = BIT(BENCH), .name = "synthetic", .type = CLI_TEXT, .arg = "SIZE[:FORMAT][:zipfS]", .group = "Model",
      .help = "measure a random model of the full architecture: 3b (6.3 GB in BF16), 24b (13.7 GB in q4_k, to be streamed), try (55 MB), tiny (2 MB) or "
@@ -205,13 +224,13 @@ const cli_option cli_options[] = {
     {.id = OPT_QUEUE, .commands = BIT(SERVE), .name = "queue", .type = CLI_INT, .arg = "N", .min = 0, .max = 100000, .value = "64",
      .group = "Work", .help = "requests that may wait; one more is answered with status 429"},
     {.id = OPT_CACHE, .commands = BIT(SERVE), .name = "cache", .type = CLI_INT, .arg = "MB", .min = 0, .max = 16777216, .value = "2048",
-     .group = "Work", .help = "memory for states of earlier prompts, so that only what is new is read; 0: off"},
+     .default_note = "2048; a sixteenth of the memory where experts are read from disk", .group = "Work", .help = "memory for states of earlier prompts, so that only what is new is read; 0: off"},
     {.id = OPT_CACHE_DIR, .commands = BIT(SERVE), .name = "cache-dir", .type = CLI_PATH, .arg = "DIR", .group = "Work",
      .default_note = "nowhere", .help = "folder for states that memory has no room for"},
     {.id = OPT_CACHE_DIR_SIZE, .commands = BIT(SERVE), .name = "cache-dir-size", .type = CLI_INT, .arg = "MB", .min = 1, .max = 1073741824,
      .value = "8192", .group = "Work", .help = "how large that folder may become"},
     {.id = OPT_MEDIA_CACHE, .commands = BIT(SERVE), .name = "media-cache", .type = CLI_INT, .arg = "MB", .min = 0, .max = 16777216,
-     .value = "256", .group = "Work", .help = "memory for encoded pictures and sounds, so that the same one is not encoded again; 0: off"},
+     .value = "256", .default_note = "256; at most a 64th of the memory where experts are read from disk", .group = "Work", .help = "memory for encoded pictures and sounds, so that the same one is not encoded again; 0: off"},
     {.id = OPT_REMOTE_MEDIA, .commands = BIT(SERVE), .name = "allow-remote-media", .type = CLI_FLAG, .group = "Limits",
      .help = "fetch pictures, sounds and videos from http and https URLs in messages; by default only data: URLs are read"},
     {.id = OPT_DRAIN, .commands = BIT(SERVE), .name = "drain", .type = CLI_INT, .arg = "S", .min = 0, .max = 86400, .value = "30",
@@ -299,13 +318,16 @@ const cli_command cli_commands[CLI_N_COMMANDS] = {
         .examples = LINES("inkjet detokenize --tokenizer o200k_base.tiktoken 12650", "inkjet tokenize -m model -f a | inkjet detokenize -m model | cmp - a")},
     [CMD_INFO] = {
         .name = "info", .run = cmd_info, .positional = "PATH", .max_positional = 1,
-        .synopsis = LINES("info [PATH] [--tensors] [--ctx N] [--json]", "info [PATH] --experts [--usage FILE] [--json]",
+        .synopsis = LINES("info [PATH] [--tensors] [--ctx N] [--json]", "info [PATH] --plan [--mem SIZE] [--home HOME] [--ctx N] [--kv TYPE] [--drive] [--json]",
+                          "info [PATH] --experts [--usage FILE] [--json]",
                           "info --media FILE [-m PATH | --mmproj FILE] [--max-long-edge N] [--json]"),
         .summary = "what a checkpoint is, or a picture, sound or video",
-        .about = "Shows sizes, layout, storage formats per class of tensor, and the memory a run of --ctx positions needs. With --media, what a "
+        .about = "Shows sizes, layout, storage formats per class of tensor, and the memory a run of --ctx positions needs. With --plan, what "
+                 "memory there is and how it would be used, before anything is loaded; the exit code is 1 when it would not work. With --media, what a "
                  "file is, how it would be prepared, and what it would cost in tokens: for the model that is named, or else for the published "
                  "models (patches of 40 pixels, no rescaling).",
-        .examples = LINES("inkjet info model --ctx 32768", "inkjet info model --tensors --json", "inkjet info --media cat.png")},
+        .examples = LINES("inkjet info model --ctx 32768", "inkjet info model --tensors --json", "inkjet info model --plan --mem 16G --drive",
+                          "inkjet info --media cat.png")},
     [CMD_BENCH] = {
         .name = "bench", .run = cmd_bench,
         .synopsis = LINES("bench [-m PATH] [options]", "bench --synthetic SIZE[:FORMAT][:zipfS] [--keep DIR] [options]",

@@ -39,15 +39,17 @@ void ij__plan_look(ij_found *out) {
 
 /* Everything but the routed experts. Copies and mappings alike take whole pages; factors of experts are among the floats. */
 static void measure_dense(const ij_model *m, ij_weights_need *w) {
-  const size_t edges = 2 * ij__os_page_size();
+  const size_t edges = 2 * ij__os_page_size(), many = 4096; /* rows of embeddings that are mapped before they are given back (homes.c) */
   w->floats = ij__plan_mul(m->weights.n_floats, sizeof(float));
   w->dense = w->floats;
   for (int c = 0; c < IJ_CLASS_COUNT; c++) {
     for (int t = 0; t < IJ_DTYPE_COUNT && c != IJ_CLASS_ROUTED; t++) {
       const ij_weight_stat *s = &m->weights.stats[c][t];
       w->dense = ij__plan_add(w->dense, ij__plan_add(s->n_bytes, ij__plan_mul((size_t)s->n_matrices, edges)));
+      if (c == IJ_CLASS_EMBED && !m->config.tied) w->embed = ij__plan_add(w->embed, s->n_bytes);
     }
   }
+  w->rows = IJ_MIN(w->embed, ij__plan_mul(many, w->embed / (size_t)m->config.vocab + edges));
 }
 
 /* Counts the sizes of slots that occur, at most a few. */
@@ -134,10 +136,11 @@ static ij_status measure_other(ij_planner *p, ij_err *err) {
   return s;
 }
 
-/* Of a streamed home beside its experts: the queue of reads, and the use of experts in earlier sessions. */
-static size_t streaming_extra(const ij_planner *p, ij_home home) {
+/* Where weights are read, also the queue of reads, and the use of experts in earlier sessions. */
+size_t ij__plan_other(const ij_planner *p, ij_home home) {
   size_t keys = (size_t)p->model->config.n_layer * (size_t)p->model->config.n_expert;
-  return home == IJ_HOME_STREAMED || home == IJ_HOME_RESIDENT ? READER_BYTES + keys * 4 * sizeof(float) : 0;
+  bool reads = home == IJ_HOME_STREAMED || home == IJ_HOME_RESIDENT;
+  return ij__plan_add(p->other, reads ? READER_BYTES + keys * 4 * sizeof(float) : 0);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------- bound */
@@ -185,7 +188,10 @@ static bool is_loose(const ij_planner *p, ij_home home) {
   return home == IJ_HOME_MAPPED && p->options->home == IJ_HOME_MAPPED && p->options->mem_bytes == 0;
 }
 
-size_t ij__plan_dense(const ij_planner *p, ij_home home) { return is_loose(p, home) ? p->weights.floats : p->weights.dense; }
+size_t ij__plan_dense(const ij_planner *p, ij_home home) {
+  const ij_weights_need *w = &p->weights;
+  return is_loose(p, home) ? w->floats : home == IJ_HOME_MAPPED ? w->dense : w->dense - w->embed + w->rows;
+}
 
 size_t ij__plan_experts(const ij_planner *p, ij_home home) {
   if (is_loose(p, home)) return 0;
@@ -209,7 +215,7 @@ size_t ij__plan_step(const ij_planner *p, const ij_plan_way *w) {
 static size_t fixed_need(const ij_planner *p, const ij_plan_way *w) {
   size_t n = ij__plan_add(ij__plan_dense(p, w->home), ij__plan_mul(ij__plan_session(p, w), (size_t)w->n_sessions));
   n = ij__plan_add(n, ij__plan_step(p, w));
-  n = ij__plan_add(n, ij__plan_add(p->other, streaming_extra(p, w->home)));
+  n = ij__plan_add(n, ij__plan_other(p, w->home));
   return ij__plan_add(n, w->caller);
 }
 
@@ -280,8 +286,7 @@ static void fill_found(const ij_planner *p, ij_plan *out) {
   const ij_weights_need *w = &p->weights;
   *out = (ij_plan){.machine_total = as_size(f->machine_total), .machine_free = as_size(f->machine_free),
       .group_limit = as_size(f->limits.group_limit), .group_free = as_size(f->limits.group_free),
-      .process_limit = as_size(f->limits.process_limit), .process_free = as_size(f->limits.process_free), .dense_bytes = w->dense,
-      .expert_bytes = w->expert_bytes, .largest_expert = w->largest,
+      .process_limit = as_size(f->limits.process_limit), .process_free = as_size(f->limits.process_free), .expert_bytes = w->expert_bytes, .largest_expert = w->largest,
       .mean_expert = w->n_total ? w->expert_bytes / (size_t)w->n_total : 0, .n_expert_layers = w->n_layers,
       .n_expert = p->model->config.n_expert, .n_expert_used = p->model->config.n_expert_used, .experts_total = w->n_total, .bound_by = ""};
   for (int i = 0; i < 5; i++) out->bytes_per_token[i] = w->token_bytes * (1 - shown_hit_rates[i]);
@@ -289,11 +294,12 @@ static void fill_found(const ij_planner *p, ij_plan *out) {
 
 static void fill_needs(const ij_planner *p, const ij_plan_way *w, ij_plan *out) {
   out->bound = ij__plan_bound(p, w->home, &out->bound_by);
+  out->dense_bytes = w->home == IJ_HOME_MAPPED ? p->weights.dense : ij__plan_dense(p, w->home);
   out->session_bytes = ij__plan_session(p, w);
   out->n_sessions = w->n_sessions;
   out->n_ctx = w->n_ctx;
   out->step_bytes = ij__plan_step(p, w);
-  out->other_bytes = ij__plan_add(p->other, streaming_extra(p, w->home));
+  out->other_bytes = ij__plan_other(p, w->home);
   out->caller_bytes = w->caller;
   out->max_batch = w->max_batch;
 }

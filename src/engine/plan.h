@@ -23,6 +23,7 @@ void ij__plan_look(ij_found *out);
 typedef struct ij_weights_need {
   size_t dense;              /* of every token, in the file or copied */
   size_t floats;             /* the part of it that is always in memory of our own */
+  size_t embed, rows;        /* the part that is a table of embeddings of its own, and what of it is mapped at once where the rest is copied */
   size_t expert_bytes;       /* all routed experts, as in the file */
   size_t resident, slot;     /* all of them in memory of our own; one, on average */
   size_t least, most;        /* of a streamed home */
@@ -61,6 +62,7 @@ size_t ij__plan_bound(const ij_planner *p, ij_home home, const char **by);
 /* Parts of what a way needs, and all of it, with the least room for experts. */
 size_t ij__plan_dense(const ij_planner *p, ij_home home);
 size_t ij__plan_experts(const ij_planner *p, ij_home home);
+size_t ij__plan_other(const ij_planner *p, ij_home home);
 size_t ij__plan_session(const ij_planner *p, const ij_plan_way *w);
 size_t ij__plan_step(const ij_planner *p, const ij_plan_way *w);
 size_t ij__plan_need(const ij_planner *p, const ij_plan_way *w);

@@ -92,7 +92,7 @@ static int suggest(const ij_planner *p, const ij_plan_way *asked, ij_buf *b) {
 
 static void add_part(ij_buf *b, const char *what, size_t n) {
   char text[24];
-  if (n) ij__buf_printf(b, "; %s %s", what, size_text(text, n));
+  if (n) ij__buf_printf(b, "%s%s %s", b->len ? "; " : "", what, size_text(text, n));
 }
 
 static void add_needs(const ij_planner *p, const ij_plan_way *w, ij_buf *b) {
@@ -106,7 +106,7 @@ static void add_needs(const ij_planner *p, const ij_plan_way *w, ij_buf *b) {
   snprintf(what, sizeof what, "a step of %d rows", w->max_batch);
   add_part(b, what, ij__plan_step(p, w));
   add_part(b, "caches of the caller", w->caller);
-  add_part(b, "the program, tokenizer and towers", p->other);
+  add_part(b, "the program, tokenizer and towers", ij__plan_other(p, w->home));
 }
 
 ij_status ij__plan_refuse(const ij_planner *p, ij_home home, ij_err *err) {
@@ -122,7 +122,7 @@ ij_status ij__plan_refuse(const ij_planner *p, ij_home home, ij_err *err) {
   else size_text(need, n);
   ij_status s = parts.failed || options.failed
       ? ij__fail(err, IJ_E_NOMEM, p->model->path, "%s is needed, and %s leaves %s", need, by, size_text(bound, room))
-      : ij__fail(err, IJ_E_NOMEM, p->model->path, "%s is needed, and %s leaves %s%s. %s%s", need, by, size_text(bound, room), parts.data,
+      : ij__fail(err, IJ_E_NOMEM, p->model->path, "%s is needed, and %s leaves %s: %s. %s%s", need, by, size_text(bound, room), parts.data,
                  n_options ? "It would work with: " : "", options.data);
   ij__buf_free(&parts);
   ij__buf_free(&options);

@@ -374,7 +374,7 @@ static void homes_by_name(void) {
   o.plan_ctx = 256; /* with a bound it would not keep to it */
   o.mem_bytes = least_mem(o) - 1;
   CHECK_INT(fill(&o, &f, &p, &err), IJ_E_NOMEM);
-  CHECK_HAS(err.message, "; routed experts ");
+  CHECK_HAS(err.message, " routed experts ");
   CHECK_HAS(err.message, "--home streamed");
   o.home = IJ_HOME_STREAMED;
   CHECK_OK(fill(&o, &f, &p, &err), err);

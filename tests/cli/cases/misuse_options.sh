@@ -1,6 +1,6 @@
 # Options that are unknown, repeated or contradict each other: nothing is ever ignored.
 show inkjet run --picture cat.png hello
-show inkjet run --mem 5 hello
+show inkjet run --memory 5 hello
 show inkjet run --tensors hello
 show inkjet run --top-kk 3 hello
 show inkjet run --tem 3 hello
