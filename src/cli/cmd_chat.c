@@ -12,7 +12,7 @@
 #include "core/alloc.h"
 
 enum { ROLLBACK = 256 }; /* tokens that can be taken back without a copy: most answers, at a few kB per layer and token */
-#define GUIDE_BYTES ((size_t)48 << 20) /* of a guide over a large vocabulary, and the text of a conversation */
+#define GUIDE_BYTES ((size_t)24 << 20) /* of a guide over a large vocabulary, and the text of a conversation */
 
 /* ----------------------------------------------------------------------------------------------------------------- opening */
 

@@ -13,7 +13,7 @@
 #include "server/server.h"
 
 enum { MAX_LIST = 64, BODIES = 8 /* of --max-body, that all requests together may take */ };
-#define GUIDES_BYTES ((size_t)64 << 20) /* of grammars, and of what connections hold */
+#define KEPT_BYTES ((size_t)96 << 20) /* of schemas from request to request, and what connections hold */
 
 typedef struct list {
   char *text;                     /* cut into the items in place */
@@ -146,10 +146,10 @@ static void on_ready(void *user, int port) {
 
 /* ------------------------------------------------------------------------------------------------------------------ memory */
 
-/* What the server takes besides its sessions: bodies of requests as many as it accepts at once, guides, and rows of media in use. */
+/* What the server takes besides its sessions: bodies of requests as many as it accepts at once, schemas that are kept, and rows of media in use. */
 static size_t own_bytes(const serving *s, const cli_peek *peek) {
   const cli_value *v = s->args->v;
-  size_t n = ij__alloc_bytes() + ((size_t)v[OPT_MAX_BODY].i << 20) * BODIES + GUIDES_BYTES, rows = 0;
+  size_t bodies = IJ_MAX(((size_t)v[OPT_MAX_BODY].i << 20) * BODIES, (size_t)64 << 20), n = ij__alloc_bytes() + bodies + KEPT_BYTES, rows = 0;
   int64_t n_ctx = v[OPT_CTX].set ? IJ_MIN(v[OPT_CTX].i, peek->info.max_context) : IJ_MIN((int64_t)8192, peek->info.max_context);
   if (!peek->towers) return n;
   bool fits = ij__mul_size((size_t)n_ctx * (size_t)v[OPT_PARALLEL].i, (size_t)peek->info.hidden * sizeof(float), &rows) &&

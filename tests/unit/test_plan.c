@@ -417,6 +417,76 @@ static void this_machine(void) {
   CHECK_INT(p.home, IJ_HOME_AUTO);
 }
 
+/* The text of a tokenizer is parsed in memory; only its size is looked at here. */
+static void a_tokenizer_takes_memory(void) {
+  ij_model_options o = ask();
+  ij_found f = far_away();
+  char path[300];
+  size_t with = plan_for(&o, &f).other_bytes;
+  o.tokenizer = false;
+  size_t without = plan_for(&o, &f).other_bytes;
+  CHECK(with > without && with < without + MIB);
+  snprintf(path, sizeof path, "%s/tokenizer.json", t.folder);
+  FILE *file = fopen(path, "w");
+  CHECK(file && fseek(file, (long)MIB - 1, SEEK_SET) == 0 && fputc('}', file) != EOF);
+  if (file) fclose(file);
+  CHECK_INT(plan_for(&o, &f).other_bytes, without);
+  o.tokenizer = true;
+  CHECK(plan_for(&o, &f).other_bytes >= without + 4 * MIB);
+  unlink(path);
+}
+
+/* Towers take memory, too, whether they lie with the checkpoint or apart. That these are incomplete does not matter to a plan. */
+static void towers_take_memory(void) {
+  ij_model_options o = ask();
+  ij_found f = far_away();
+  ij_plan p;
+  ij_err err = {0};
+  char apart[256];
+  cw_model towers = {.n = 0};
+  size_t without = plan_for(&o, &f).other_bytes;
+  cw_make_folder(apart, sizeof apart);
+  cw_add(&towers, IJ_DTYPE_BF16, 2, (int64_t[]){1000, 1000}, "model.visual.vision_encoder.layers.0.linear.weight");
+  cw_write_tensors(&towers, apart);
+  o.mmproj = apart;
+  size_t with = plan_for(&o, &f).other_bytes;
+  CHECK(with > without + 2000000);
+  o.mmproj = "no/such/towers";
+  CHECK_INT(fill(&o, &f, &p, &err), IJ_E_IO);
+  cw_free(&towers);
+  cw_remove_folder(apart);
+}
+
+/* What is a part of the program cannot be read from a drive: too small a bound is refused, not streamed. */
+static void in_memory_there_is_no_drive(void) {
+  static const char *const names[2] = {"config.json", "model.safetensors"};
+  static ij_memory_file files[2]; /* borrowed for good, like the bytes */
+  ij_found f = far_away();
+  ij_model_options o = ask();
+  ij_model *part = NULL;
+  ij_plan p;
+  ij_err err = {0};
+  for (int i = 0; i < 2; i++) {
+    char *path = ij__os_join(t.folder, names[i]), *bytes = NULL;
+    size_t n = 0;
+    CHECK_OK(ij__os_read_file(path, 1 << 26, &bytes, &n, &err), err);
+    files[i] = (ij_memory_file){names[i], bytes, n};
+    ij__free(path);
+  }
+  CHECK_OK(ij_add_memory_folder("builtin:planned", files, 2, &err), err);
+  CHECK_OK(ij_model_open(&part, "builtin:planned", NULL, &err), err);
+  if (!part) return;
+  o.mem_bytes = least_mem(o);
+  CHECK_INT(plan_for(&o, &f).home, IJ_HOME_STREAMED);
+  CHECK_INT(ij__plan_fill_found(part, &o, &f, &p, &err), IJ_E_NOMEM);
+  CHECK_HAS(err.message, "routed experts ");
+  CHECK(!strstr(err.message, "room for routed experts"));
+  o.mem_bytes = 0;
+  CHECK_OK(ij__plan_fill_found(part, &o, &f, &p, &err), err);
+  CHECK_INT(p.home, IJ_HOME_MAPPED);
+  ij_model_close(&part);
+}
+
 static void memory_fails(void) {
   int64_t before = ij__alloc_blocks();
   ij_plan p;
@@ -583,6 +653,9 @@ int main(void) {
   RUN(homes_by_name);
   RUN(options_are_checked);
   RUN(this_machine);
+  RUN(a_tokenizer_takes_memory);
+  RUN(towers_take_memory);
+  RUN(in_memory_there_is_no_drive);
   RUN(memory_fails);
   RUN(any_memory);
   RUN(sessions_keep_to_the_plan);
