@@ -1,9 +1,9 @@
 /* cli_experts.c: see cli_experts.h. That the use of experts cannot be kept is worth a remark and nothing more: the work is done without it. */
 #include "cli/cli_experts.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "cli/cli_plan.h"
 #include "core/alloc.h"
 #include "core/os.h"
 #include "core/str.h"
@@ -45,7 +45,7 @@ int experts_opened(const cli_args *args, ij_model *model) {
   if (info.usage_note) say("%s", info.usage_note);
   if (strcmp(info.home, "streamed") == 0) return CLI_EXIT_OK;
   if (args->v[OPT_TRACE_EXPERTS].set) {
-    say("--trace-experts: the experts of this model are not read from disk as they are used, so that there is no sequence to write (they are %s)", info.home);
+    say("--trace-experts: the experts of this model are not read from disk as they are used, so that there is no sequence to write (they are %s): --home streamed reads them so", info.home);
     return CLI_EXIT_MISUSE;
   }
   if (args->command != &cli_commands[CMD_INFO]) experts_say_no_effect(args, info.home);
@@ -54,23 +54,12 @@ int experts_opened(const cli_args *args, ij_model *model) {
 
 /* --------------------------------------------------------------------------------------------------------------- saying */
 
-const char *experts_bytes(double n) {
-  static char text[4][32];
-  static int at;
-  static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-  char *s = text[at++ & 3];
-  int unit = 0;
-  for (; n >= 999.5 && unit < 6; unit++) n /= 1000;
-  snprintf(s, sizeof text[0], unit ? "%.3g %s" : "%.0f %s", n, units[unit]);
-  return s;
-}
-
 static void say_streaming(const ij_streaming_info *s) {
   double n = (double)(s->n_hit + s->n_miss);
   say_plain("experts:     read by %s%s, room for %lld; %.1f %% of %.0f were there", s->reader, s->direct ? " past the page cache" : "",
             (long long)s->n_slots, 100 * experts_ratio((double)s->n_hit, n), n);
-  say_plain("             %s read, %s per token, at %s/s while reading; %.3f s waited for", experts_bytes((double)s->read_bytes),
-            experts_bytes(experts_ratio((double)s->read_bytes, (double)s->n_tokens)), experts_bytes(experts_ratio((double)s->read_bytes, s->read_seconds)),
+  say_plain("             %s read, %s per token, at %s/s while reading; %.3f s waited for", plan_size((double)s->read_bytes),
+            plan_size(experts_ratio((double)s->read_bytes, (double)s->n_tokens)), plan_size(experts_ratio((double)s->read_bytes, s->read_seconds)),
             s->wait_seconds);
   if (s->n_guess > 0) {
     say_plain("             %lld read on a guess, of which %lld were used and %lld taken back", (long long)s->n_guess, (long long)s->n_guess_used,

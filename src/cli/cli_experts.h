@@ -21,9 +21,6 @@ void experts_say_trace(const char *path, int64_t n_missing);
 /* Before closing: with --verbose how experts were read; saves their use, with a remark when that fails. */
 void experts_close(const cli_args *args, ij_model *model);
 
-/* "12.3 MB": also "1 B". A buffer that the next call but three reuses. */
-const char *experts_bytes(double n);
-
 static inline double experts_ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
 #endif

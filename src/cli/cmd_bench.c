@@ -121,8 +121,8 @@ static double waiting(const ij_bench_experts *e) { return experts_ratio(e->wait_
 
 static void print_stretch(const char *what, const ij_bench_experts *e) {
   out_printf("  %-10s %5.1f %% hits, %s read per token at %s/s; %.1f %% of the time waiting\n", what,
-             100 * experts_ratio((double)e->n_hit, (double)(e->n_hit + e->n_miss)), experts_bytes(experts_ratio((double)e->read_bytes, (double)e->n_tokens)),
-             experts_bytes(experts_ratio((double)e->read_bytes, e->read_seconds)), 100 * waiting(e));
+             100 * experts_ratio((double)e->n_hit, (double)(e->n_hit + e->n_miss)), plan_size(experts_ratio((double)e->read_bytes, (double)e->n_tokens)),
+             plan_size(experts_ratio((double)e->read_bytes, e->read_seconds)), 100 * waiting(e));
 }
 
 static void print_experts(const ij_bench_result *r) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/cli_experts.h"
+#include "cli/cli_plan.h"
 #include "core/alloc.h"
 #include "core/os.h"
 
@@ -117,7 +118,10 @@ static int choose_held(use *f) {
 
 /* ---------------------------------------------------------------------------------------------------------------- text */
 
-static const char *home_note(const use *f) { return f->plan.home == IJ_HOME_STREAMED ? "" : "; all of them fit into memory"; }
+static const char *home_note(const use *f) {
+  if (f->plan.home == IJ_HOME_AUTO) return ": no run is possible";
+  return f->plan.home == IJ_HOME_STREAMED ? "" : ": all of them fit into memory";
+}
 
 static void print_layers(const use *f) {
   spread s;
@@ -141,11 +145,11 @@ static void print_text(const use *f) {
   out_printf("\nsessions        %lld, %lld tokens\n", (long long)u->n_sessions, (long long)u->n_tokens);
   if (n > 0) out_printf("hit rate        %.1f %% of %.0f accesses\n", 100 * (double)u->n_hit / n, n);
   if (u->read_bytes > 0) {
-    out_printf("read            %s, %s per token, at %s/s while reading\n", experts_bytes((double)u->read_bytes),
-               experts_bytes(experts_ratio((double)u->read_bytes, (double)u->n_tokens)), experts_bytes(experts_ratio((double)u->read_bytes, u->read_seconds)));
+    out_printf("read            %s, %s per token, at %s/s while reading\n", plan_size((double)u->read_bytes),
+               plan_size(experts_ratio((double)u->read_bytes, (double)u->n_tokens)), plan_size(experts_ratio((double)u->read_bytes, u->read_seconds)));
   }
   out_printf("room            %lld of %lld experts, %s%s\n", (long long)f->plan.experts_held, (long long)f->plan.experts_total,
-             experts_bytes((double)f->plan.expert_room), home_note(f));
+             plan_size((double)f->plan.expert_room), home_note(f));
   out_printf("held first      the most expected ones, which got %.1f %% of the accesses\n", 100 * f->held_share);
   print_layers(f);
 }
@@ -246,12 +250,25 @@ static int read_use(use *f, const ij_model *model) {
   return ij_model_read_usage(model, f->path, &f->u, f->share, f->prior, &err) == IJ_OK ? CLI_EXIT_OK : say_bad_input(&err);
 }
 
-/* How many experts a run with these options would have room for. A plan that cannot work has its numbers all the same. */
+/* How many experts a run with these options would have room for. That no run is possible is worth a remark: the rest can be told all the same. */
 static int make_plan(use *f) {
+  const cli_args *a = f->args;
   ij_err err = {0};
+  cli_plan plan = {.n_ctx = a->v[OPT_CTX].set ? a->v[OPT_CTX].i : 0, .n_sessions = 1};
+  if (plan.n_ctx > f->m.max_context) {
+    return say_misuse(a, "--ctx: %lld positions exceed the model's %lld", (long long)plan.n_ctx, (long long)f->m.max_context);
+  }
   ij_model_options o = ij_model_options_default();
+  o.n_threads = (int)a->v[OPT_THREADS].i;
+  o.cpu_mask = a->v[OPT_CPU_MASK].text;
+  plan_options(a, &plan, &o);
   ij_status s = ij_plan_make(&f->plan, f->model_path, &o, &err);
-  return s == IJ_OK || s == IJ_E_NOMEM ? CLI_EXIT_OK : say_bad_input(&err);
+  if (s != IJ_OK && (s != IJ_E_NOMEM || f->plan.bound == 0)) return say_bad_input(&err);
+  if (s == IJ_OK) return CLI_EXIT_OK;
+  say("%s: %s", err.where, err.message);
+  f->plan.experts_held = 0;
+  f->plan.expert_room = 0;
+  return CLI_EXIT_OK;
 }
 
 int info_experts(const cli_args *args, const char *path, const ij_model *model) {

@@ -24,7 +24,10 @@ typedef struct shown_plan {
 int check_plan_options(const cli_args *a) {
   static const cli_option_id about_plans[] = {OPT_MEM, OPT_HOME, OPT_KV, OPT_DRIVE}, others[] = {OPT_TENSORS, OPT_EXPERTS, OPT_MEDIA_FILE};
   for (size_t i = 0; i < IJ_COUNT_OF(about_plans); i++) {
-    if (a->v[about_plans[i]].set && !a->v[OPT_PLAN].set) return say_misuse(a, "--mem, --home, --kv and --drive are about the plan: pass --plan, too");
+    bool room = a->v[OPT_EXPERTS].set && about_plans[i] != OPT_DRIVE; /* that tells how many experts a plan has room for */
+    if (a->v[about_plans[i]].set && !a->v[OPT_PLAN].set && !room) {
+      return say_misuse(a, "--mem, --home, --kv and --drive are about the plan: pass --plan, too");
+    }
   }
   for (size_t i = 0; i < IJ_COUNT_OF(others); i++) {
     if (a->v[others[i]].set && a->v[OPT_PLAN].set) return say_misuse(a, "--plan tells of nothing but the plan: leave out --tensors, --experts and --media");

@@ -182,11 +182,11 @@ const cli_option cli_options[] = {
      .help = "tell instead what memory there is, what a run of --ctx positions would take, and what of the model would be in memory"},
     {.id = OPT_MEM, .commands = BIT(INFO), .name = "mem", .type = CLI_SIZE, .arg = "SIZE", .min = 1, .max = NO_LIMIT, .group = "Plan",
      .default_note = "what the machine, its control group and ulimit leave free, less a reserve",
-     .help = "with --plan: memory that all of it may take: bytes, or 1500M, 3G (powers of 1000), 2.5GiB (of 1024)"},
+     .help = "with --plan or --experts: memory that all of it may take: bytes, or 1500M, 3G (powers of 1000), 2.5GiB (of 1024)"},
     {.id = OPT_HOME, .commands = BIT(INFO), .name = "home", .type = CLI_WORD, .arg = "HOME", .words = home_words, .value = "auto", .group = "Plan",
-     .help = "with --plan: plan for this home of weights: mapped, resident or streamed; auto: mapped when everything fits, else streamed"},
+     .help = "with --plan or --experts: plan for this home of weights: mapped, resident or streamed; auto: mapped when everything fits, else streamed"},
     {.id = OPT_KV, .commands = BIT(INFO), .name = "kv", .type = CLI_WORD, .arg = "TYPE", .words = kv_words, .value = "f32", .group = "Plan",
-     .help = "with --plan: plan for keys and values of this type"},
+     .help = "with --plan or --experts: plan for keys and values of this type"},
     {.id = OPT_DRIVE, .commands = BIT(INFO), .name = "drive", .type = CLI_FLAG, .group = "Plan",
      .help = "with --plan: measure how fast the model can be read from its drive, which takes a second, and what that means for tokens"},
 
@@ -319,7 +319,7 @@ const cli_command cli_commands[CLI_N_COMMANDS] = {
     [CMD_INFO] = {
         .name = "info", .run = cmd_info, .positional = "PATH", .max_positional = 1,
         .synopsis = LINES("info [PATH] [--tensors] [--ctx N] [--json]", "info [PATH] --plan [--mem SIZE] [--home HOME] [--ctx N] [--kv TYPE] [--drive] [--json]",
-                          "info [PATH] --experts [--usage FILE] [--json]",
+                          "info [PATH] --experts [--usage FILE] [--mem SIZE] [--ctx N] [--json]",
                           "info --media FILE [-m PATH | --mmproj FILE] [--max-long-edge N] [--json]"),
         .summary = "what a checkpoint is, or a picture, sound or video",
         .about = "Shows sizes, layout, storage formats per class of tensor, and the memory a run of --ctx positions needs. With --plan, what "

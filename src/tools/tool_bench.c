@@ -347,7 +347,7 @@ static ij_status check_trace(const bench *b, ij_err *err) {
   ij_model_get_streaming(b->model, &now);
   if (!b->o->trace_path || strcmp(now.home, "streamed") == 0) return IJ_OK;
   return ij__fail(err, IJ_E_ARGUMENT, NULL, "the experts of this model are not read from disk as they are used, so that there is no sequence of them to write "
-                  "(they are %s)", now.home);
+                  "(they are %s): a streamed home does so", now.home);
 }
 
 static void look_at_home(const bench *b) {

@@ -22,5 +22,11 @@ show inkjet info model --experts --usage broken
 show inkjet info -m model --experts --usage model/config.json --json
 
 # A file about a model of this shape: 12 sessions, shares by Zipf's law with one expert of each layer never used.
-show inkjet info model --experts --usage "$FIXTURES/tiny.usage" | sed "s#$FIXTURES#FIXTURES#"
-inkjet info model --experts --usage "$FIXTURES/tiny.usage" --json | sed "s#$FIXTURES#FIXTURES#"
+cp "$FIXTURES/tiny.usage" here.usage
+show inkjet info model --experts --usage here.usage
+inkjet info model --experts --usage here.usage --json
+show inkjet info model --experts --drive
+show inkjet info model --experts --usage here.usage --ctx 100000000
+few() { inkjet info model --experts --usage here.usage --threads 1 --home streamed --ctx 100 --mem "$@"; }
+few 20M 2>&1 | sed -n -E 's#^(inkjet: model: )[0-9.]+ MB is needed.*#\1X is needed#p; /^(room|held first)/p'
+few 24.4M | sed -n -E 's/^(room +)[1-9][0-9]? of 40 experts, [0-9.]+ [kM]B$/\1some of 40 experts/p; s/^(held first .* got) [1-9][0-9]\.[0-9] %/\1 some %/p'
