@@ -347,6 +347,6 @@ void ij__policy_unhold(ij_policy *p, int64_t slot) {
   if (--p->holds[slot] == 0) heap_add(p, slot);
 }
 
-void ij__policy_heat(const ij_policy *p, float *out) {
-  for (int64_t i = 0; i < p->n_key; i++) out[i] = (float)(p->uses[i].count[HEAT] / p->unit[HEAT]);
+void ij__policy_heat(const ij_policy *p, int64_t first, int64_t n, float *out) {
+  for (int64_t i = 0; i < n; i++) out[i] = (float)(p->uses[first + i].count[HEAT] / p->unit[HEAT]);
 }

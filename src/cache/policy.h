@@ -52,7 +52,7 @@ void ij__policy_drop(ij_policy *p, int64_t slot);
 void ij__policy_hold(ij_policy *p, int64_t slot);
 void ij__policy_unhold(ij_policy *p, int64_t slot);
 
-/* Accesses so far by key, with the same decay for all: what ij_usage keeps. out: [n_key]. */
-void ij__policy_heat(const ij_policy *p, float *out);
+/* Accesses so far of n keys from `first` on, with the same decay for all: what ij_usage keeps. out: [n]. */
+void ij__policy_heat(const ij_policy *p, int64_t first, int64_t n, float *out);
 
 #endif

@@ -146,12 +146,12 @@ static void heat_fades(void) {
   float heat[2];
   CHECK_OK(ij__policy_open(&p, IJ_POLICY_BLEND, 2, 1, NULL, &err), err);
   for (int i = 0; i < 100000; i++) ij__policy_touch(p, 0);
-  ij__policy_heat(p, heat);
+  ij__policy_heat(p, 0, 2, heat);
   double each = 1 / (1 - exp2(-1.0 / 32)); /* the sum of uses that fade by half in 16 accesses per key */
   CHECK_NEAR(heat[0], each, 1e-3);
   CHECK_NEAR(heat[1], 0, 0);
   for (int i = 0; i < 32; i++) ij__policy_touch(p, 1);
-  ij__policy_heat(p, heat);
+  ij__policy_heat(p, 0, 2, heat);
   CHECK_NEAR(heat[0], each / 2, 1e-3);
   CHECK_NEAR(heat[1], each / 2, 1e-3);
   ij__policy_close(&p);
