@@ -120,7 +120,6 @@ static bool make_way(streamed_home *h) {
     streamed_slot *s = ij__expert_slot_find(h, h->want_layer, h->want_ids[i]);
     if (!s || !s->wanted || s->state != SLOT_READY) continue;
     ij__expert_slot_unwant(h, s);
-    h->next_in = IJ_MIN(h->next_in, i);
     return true;
   }
   bool any = h->n_guess > 0;
@@ -158,7 +157,7 @@ static void note(streamed_home *h, int layer, int expert) {
 
 static ij_expert_lease hand_out(streamed_home *h, streamed_slot *s) {
   streamed_class *c = ij__streamed_class_of(h, s->layer);
-  ij__expert_slot_want(h, s); /* the hold of the step becomes that of the lease */
+  assert(s->wanted); /* what has been passed by go_on is; its hold becomes that of the lease */
   s->wanted = false;
   h->stats.n_hit += !s->fresh;
   h->stats.n_miss += s->fresh;
