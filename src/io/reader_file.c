@@ -70,17 +70,20 @@ static bool has_no_drive(int fd) {
 #endif
 }
 
+/* NO_DESCRIPTOR is no reason to be slow without a word. */
+enum { REFUSED = -1, NO_DESCRIPTOR = -2 };
+
 static int open_direct(const char *path, const struct stat *same, uint64_t n_bytes) {
   struct stat st;
   int fd = open_file(path, OPEN_DIRECT);
-  if (fd < 0) return -1;
+  if (fd < 0) return errno == EMFILE || errno == ENFILE ? NO_DESCRIPTOR : REFUSED;
   bool good = fstat(fd, &st) == 0 && st.st_dev == same->st_dev && st.st_ino == same->st_ino; /* not if it was just replaced */
 #if defined(__APPLE__)
   good = good && fcntl(fd, F_NOCACHE, 1) == 0;
 #endif
   if (good && can_read_units(fd, n_bytes)) return fd;
   close(fd);
-  return -1;
+  return REFUSED;
 }
 
 static ij_status check_file(const struct stat *st, const char *path, uint64_t n_bytes, ij_err *err) {
@@ -98,7 +101,7 @@ ij_status ij__reader_file_open(reader_file **out, const char *path, uint64_t n_b
   if (ij__memfs_find(path)) return ij__fail(err, IJ_E_RANGE, path, "this file is in memory: there is no drive to read it from");
   reader_file *f = ij__alloc_zero(1, sizeof *f);
   if (!f) return ij__fail_nomem(err, path, sizeof *f);
-  f->direct_fd = -1;
+  f->direct_fd = REFUSED;
   f->n_bytes = n_bytes;
   f->path = ij__strdup(path);
   f->fd = open_file(path, 0);
@@ -107,13 +110,14 @@ ij_status ij__reader_file_open(reader_file **out, const char *path, uint64_t n_b
   else if (f->fd < 0) s = ij__fail_errno(err, errno, path, "cannot open the file");
   else if (fstat(f->fd, &st) != 0) s = ij__fail_errno(err, errno, path, "cannot stat the file");
   else s = check_file(&st, path, n_bytes, err);
+  if (s == IJ_OK && !buffered && !has_no_drive(f->fd)) f->direct_fd = open_direct(path, &st, n_bytes);
+  if (f->direct_fd == NO_DESCRIPTOR) s = ij__fail_errno(err, EMFILE, path, "cannot open the file a second time, for direct reads (ulimit -n allows more)");
   if (s != IJ_OK) {
     ij__reader_file_close(&f);
     return s;
   }
   f->mtime_s = MTIME(st).tv_sec;
   f->mtime_ns = MTIME(st).tv_nsec;
-  if (!buffered && !has_no_drive(f->fd)) f->direct_fd = open_direct(path, &st, n_bytes);
   f->direct = f->direct_fd >= 0;
 #if defined(__APPLE__)
   fcntl(f->fd, F_RDAHEAD, 0);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,7 +31,7 @@
 
 static char folder[256], main_path[300];
 static char *bytes; /* what is in the file at main_path */
-static bool have_uring;
+static bool have_uring, have_direct;
 
 /* --- helpers */
 
@@ -298,7 +299,7 @@ static void interruptions_are_tried_again(void) {
     d.n_errors = 7;
     int file;
     ij_reader *r = open_on(&d, 2, false, &file);
-    ij_read read = {.file = file, .offset = 5, .n_bytes = 2 * MIB, .room = room};
+    ij_read read = {.file = file, .offset = 5, .n_bytes = 2 * MIB + 1, .room = room};
     memset(room + ij__read_room(read.offset, read.n_bytes), 0x5a, IJ_READ_ALIGN);
     read_one(r, &read);
     check_read(&read);
@@ -826,6 +827,27 @@ static void run_in_child(void (*test)(void)) {
   CHECK_INT(WEXITSTATUS(how), 0);
 }
 
+/* With one descriptor left, a file must not become a slow one without a word. */
+static void descriptors_run_out(void) {
+  ij_reader *r = open_with(&(ij_reader_options){.kind = IJ_READER_POOL, .depth = 1});
+  ij_reader *buffered = open_with(&(ij_reader_options){.kind = IJ_READER_POOL, .depth = 1, .buffered = true});
+  int file = -1, next = dup(0);
+  ij_err err = {0};
+  close(next);
+  CHECK_INT(setrlimit(RLIMIT_NOFILE, &(struct rlimit){(rlim_t)next + 1, (rlim_t)next + 1}), 0);
+  CHECK_INT(ij__reader_add(r, main_path, FILE_BYTES, &file, &err), IJ_E_IO);
+  CHECK_HAS(err.message, strerror(EMFILE));
+  CHECK_INT(add_file(buffered, main_path, FILE_BYTES), 0); /* needs one */
+  CHECK_INT(ij__reader_add(r, main_path, FILE_BYTES, &file, &err), IJ_E_IO);
+  CHECK_HAS(err.message, "cannot open the file: ");
+  ij__reader_close(&r);
+  ij__reader_close(&buffered);
+}
+
+static void want_of_descriptors_is_an_error(void) {
+  if (have_direct) run_in_child(descriptors_run_out);
+}
+
 static void a_policy_against_io_uring_leaves_the_pool(void) {
   if (have_uring) run_in_child(uring_is_refused); /* else auto_takes_io_uring_where_it_may sees the fallback */
 }
@@ -943,7 +965,7 @@ static bool make_files(void) {
   return test_failures == 0;
 }
 
-static void look_for_uring(void) {
+static void look_around(void) {
   ij_reader *r = NULL;
   ij_err err = {0};
   have_uring = ij__reader_open(&r, &(ij_reader_options){.kind = IJ_READER_URING}, &err) == IJ_OK;
@@ -952,6 +974,13 @@ static void look_for_uring(void) {
     CHECK_STR(err.where, "io_uring");
     printf("the pool alone is tested: %s\n", err.message);
   }
+  ij__reader_close(&r);
+  r = open_with(NULL);
+  add_file(r, main_path, FILE_BYTES);
+  ij_reader_stats stats;
+  ij__reader_get_stats(r, &stats);
+  have_direct = stats.n_direct == 1;
+  if (!have_direct) printf("%s takes no direct reads: they are not tested\n", folder);
   ij__reader_close(&r);
 }
 
@@ -967,10 +996,11 @@ static void remove_files(void) {
 
 int main(void) {
   if (!make_files()) return 1;
-  look_for_uring();
+  look_around();
 #ifdef __linux__
   RUN(a_policy_against_io_uring_leaves_the_pool);
   RUN(a_policy_after_opening_is_an_error);
+  RUN(want_of_descriptors_is_an_error);
 #endif
   RUN(random_reads_give_the_bytes_of_the_file);
   RUN(only_whole_units_are_read_too_much);
