@@ -99,7 +99,7 @@ typedef struct ij_model_options {
 IJ_API ij_model_options ij_model_options_default(void);
 
 /* Opens a checkpoint: a folder with config.json and *.safetensors, one .safetensors file, or a GGUF model (a file,
- * any part of a split one, or a folder that holds one). Weights are mapped, not copied.
+ * any part of a split one, or a folder that holds one). Weights are mapped and not copied when there is memory for all of them; see ij_home.
  * Errors: IJ_E_IO, IJ_E_FORMAT (every missing or ill-shaped tensor in one list), IJ_E_UNSUPPORTED, IJ_E_NOMEM, IJ_E_ARGUMENT
  * (bad option), IJ_E_CANCELLED. Any thread. */
 IJ_API ij_status ij_model_open(ij_model **out, const char *path, const ij_model_options *options, ij_err *err);
@@ -303,9 +303,10 @@ IJ_API int64_t ij_session_rollback_room(const ij_session *session); /* how many 
 IJ_API const int32_t *ij_session_ids(const ij_session *session); /* the ids evaluated, [pos]; valid until the next call on it */
 
 /* Evaluates n >= 1 tokens after those already there, in chunks of the model's max_batch. Afterwards the logits are those of the
- * last token. Tokens that are refused (IJ_E_ARGUMENT, IJ_E_CONTEXT) change nothing. After IJ_E_NUMERIC the session is at the position
- * it had before the failing chunk (earlier chunks stay) and has no logits; it is empty if more positions than max_rollback would have
- * to be taken back. */
+ * last token. Tokens that are refused (IJ_E_ARGUMENT, IJ_E_CONTEXT) change nothing. After IJ_E_NUMERIC, and IJ_E_IO when experts are streamed
+ * and cannot be read, the session is at the position it had before the failing chunk (earlier chunks stay) and has no logits. What is
+ * evaluated next has the bits of a session in which nothing has failed. Where experts are not streamed, it is empty if more positions than
+ * max_rollback would have to be taken back. */
 IJ_API ij_status ij_session_eval(ij_session *session, const int32_t *ids, int64_t n, ij_err *err);
 
 /* Rows that stand in for the embeddings of placeholder ids: a picture or a sound as a tower encoded it (inkjet_media.h). They do not pass
@@ -334,7 +335,7 @@ IJ_API const ij_rows *ij_session_rows(const ij_session *session, int *n);
 /* The placeholder id of pictures or sounds; -1 when the vocabulary has none. */
 IJ_API int32_t ij_model_placeholder(const ij_model *model, bool sound);
 
-/* Logits after the last evaluated token, [unpadded_vocab], or NULL before any evaluation, after a rollback and after IJ_E_NUMERIC.
+/* Logits after the last evaluated token, [unpadded_vocab], or NULL before any evaluation, after a rollback and after a step that failed.
  * Valid until the next call on the session. */
 IJ_API const float *ij_session_logits(const ij_session *session);
 

@@ -12,6 +12,7 @@
 #include "core/turn.h"
 #include "inkjet.h"
 #include "inkjet_media.h"
+#include "io/reader.h"
 #include "model/net.h"
 #include "model/towers.h"
 #include "text/tok.h"
@@ -50,7 +51,9 @@ struct ij_model {
   char *path;
   ij_ckpt *ckpt;
   ij_config config;
+  ij_reader *reader;         /* of weights that are not mapped; NULL: all are */
   ij_weights weights;
+  int64_t embedded_rows;     /* since pages of the embedding table were last given back */
   const ij_kernels *kernels;
   ij_pool *pool;
   ij_net net;
@@ -116,6 +119,19 @@ ij_status ij__plan_fill(const ij_model *m, const ij_model_options *o, ij_plan *o
 
 /* The same into model->plan and what follows from it for sessions; tells o->planned, which may cancel. */
 ij_status ij__model_plan(ij_model *m, const ij_model_options *o, ij_err *err);
+
+/* homes.c. Brings the weights to where the plan wants them: model->weights has its home of experts afterwards. `reader` may be NULL. */
+ij_status ij__model_settle(ij_model *m, const ij_model_options *o, const ij_reader_options *reader, ij_err *err);
+
+/* After a batch of n rows: gives back what their embeddings have mapped. */
+void ij__model_forget_rows(ij_model *m, int64_t n);
+
+/* ij_model_open for tests: how files are read, and room for routed experts instead of the plan's (0: the plan's). */
+typedef struct ij_open_hooks {
+  ij_reader_options reader;
+  size_t expert_room;
+} ij_open_hooks;
+ij_status ij__model_open_with(ij_model **out, const char *path, const ij_model_options *options, const ij_open_hooks *hooks, ij_err *err);
 
 /* placed.c */
 bool ij__placed_reserve(ij_placed *p, int64_t more);   /* room for that many additions */

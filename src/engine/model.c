@@ -1,4 +1,5 @@
-/* model.c: opening and describing a model. Opening maps the files, checks everything, binds names, and starts the threads. */
+/* model.c: opening and describing a model. Opening maps the files, checks everything, binds names, plans, brings the weights to where they are
+ * wanted (homes.c), and starts the threads. */
 #include <assert.h>
 #include <string.h>
 
@@ -103,23 +104,39 @@ static void find_placeholders(ij_model *m) {
   }
 }
 
-static ij_status open_parts(ij_model *m, const char *path, const ij_model_options *o, ij_level level, ij_err *err) {
-  m->path = ij__strdup(path);
-  m->batch = ij__alloc_zero((size_t)o->max_batch, sizeof *m->batch);
-  m->batch_media = ij__alloc_array((size_t)o->max_batch, sizeof *m->batch_media);
-  if (!m->path || !m->batch || !m->batch_media) return ij__fail_nomem(err, path, (size_t)o->max_batch * sizeof *m->batch);
-  if (!ij__turn_open(&m->step_lock)) return ij__fail_nomem(err, "a mutex", sizeof m->step_lock);
-  m->has_lock = true;
-  m->kernels = ij__kernels_get(level);
+/* Files, config, names, and then the plan: what is large comes after it. */
+static ij_status open_weights(ij_model *m, const char *path, const ij_model_options *o, const ij_open_hooks *hooks, ij_err *err) {
   ij_status s = ij__report_progress(o, 0.0, err);
   if (s == IJ_OK) s = ij__ckpt_open(&m->ckpt, path, err);
   if (s == IJ_OK) s = ij__report_progress(o, 0.2, err);
   if (s == IJ_OK) s = ij__config_read(&m->config, m->ckpt, err);
   if (s == IJ_OK) s = ij__weights_bind(&m->weights, &m->config, m->ckpt, err);
+  if (s == IJ_OK) s = ij__model_plan(m, o, err);
+  if (s != IJ_OK) return s;
+  if (hooks && hooks->expert_room) m->plan.expert_room = hooks->expert_room;
+  s = ij__model_settle(m, o, hooks ? &hooks->reader : NULL, err);
   if (s == IJ_OK) s = ij__use_begin(m, err);
-  if (s == IJ_OK) s = ij__report_progress(o, 0.5, err);
-  if (s == IJ_OK) s = ij__pool_open(&m->pool, o->n_threads ? o->n_threads : ij__cpu_count(), err);
-  if (s == IJ_OK) s = ij__net_open(&m->net, &m->config, &m->weights, m->kernels, m->pool, o->max_batch, IJ_PREDICT_MODE_OFF, err);
+  return s == IJ_OK ? ij__report_progress(o, 0.95, err) : s;
+}
+
+static ij_status open_net(ij_model *m, const ij_model_options *o, ij_err *err) {
+  static const ij_predict_mode modes[] = {[IJ_PREDICT_AUTO] = IJ_PREDICT_MODE_AUTO, [IJ_PREDICT_OFF] = IJ_PREDICT_MODE_OFF,
+                                          [IJ_PREDICT_ON] = IJ_PREDICT_MODE_ON};
+  size_t n = (size_t)m->plan.max_batch;
+  m->batch = ij__alloc_zero(n, sizeof *m->batch);
+  m->batch_media = ij__alloc_array(n, sizeof *m->batch_media);
+  if (!m->batch || !m->batch_media) return ij__fail_nomem(err, m->path, n * sizeof *m->batch);
+  ij_status s = ij__pool_open(&m->pool, o->n_threads ? o->n_threads : ij__cpu_count(), err);
+  return s == IJ_OK ? ij__net_open(&m->net, &m->config, &m->weights, m->kernels, m->pool, m->plan.max_batch, modes[o->predict], err) : s;
+}
+
+static ij_status open_parts(ij_model *m, const char *path, const ij_model_options *o, const ij_open_hooks *hooks, ij_err *err) {
+  m->path = ij__strdup(path);
+  if (!m->path) return ij__fail_nomem(err, path, strlen(path));
+  if (!ij__turn_open(&m->step_lock)) return ij__fail_nomem(err, "a mutex", sizeof m->step_lock);
+  m->has_lock = true;
+  ij_status s = open_weights(m, path, o, hooks, err);
+  if (s == IJ_OK) s = open_net(m, o, err);
   if (s == IJ_OK) s = ij__model_open_towers(m, o->mmproj, err);
   if (s == IJ_OK && o->tokenizer) s = open_own_tokenizer(m, err);
   if (s == IJ_OK && o->tokenizer) s = read_chat_template(m, err);
@@ -129,7 +146,7 @@ static ij_status open_parts(ij_model *m, const char *path, const ij_model_option
   return s;
 }
 
-ij_status ij_model_open(ij_model **out, const char *path, const ij_model_options *options, ij_err *err) {
+ij_status ij__model_open_with(ij_model **out, const char *path, const ij_model_options *options, const ij_open_hooks *hooks, ij_err *err) {
   if (!out) return ij__fail(err, IJ_E_ARGUMENT, "ij_model_open", "out is NULL");
   *out = NULL;
   if (!path) return ij__fail(err, IJ_E_ARGUMENT, "ij_model_open", "path is NULL");
@@ -140,13 +157,18 @@ ij_status ij_model_open(ij_model **out, const char *path, const ij_model_options
   ij_model *m = ij__alloc_zero(1, sizeof *m);
   if (!m) return ij__fail_nomem(err, path, sizeof *m);
   m->session_room = SIZE_MAX;
-  s = open_parts(m, path, &o, level, err);
+  m->kernels = ij__kernels_get(level);
+  s = open_parts(m, path, &o, hooks, err);
   if (s != IJ_OK) {
     ij_model_close(&m);
     return s;
   }
   *out = m;
   return IJ_OK;
+}
+
+ij_status ij_model_open(ij_model **out, const char *path, const ij_model_options *options, ij_err *err) {
+  return ij__model_open_with(out, path, options, NULL, err);
 }
 
 ij_status ij_add_memory_folder(const char *name, const ij_memory_file *files, int n_files, ij_err *err) {
@@ -171,6 +193,7 @@ void ij_model_close(ij_model **model) {
   ij__net_close(&m->net);
   ij__pool_close(&m->pool);
   ij__weights_free(&m->weights);
+  ij__reader_close(&m->reader); /* after the home of the experts */
   ij__ckpt_close(&m->ckpt);
   if (m->has_lock) ij__turn_close(&m->step_lock);
   ij__free(m->batch);

@@ -1,6 +1,12 @@
 /* test_worker.c: jobs in company answer what they answer alone; why jobs end; what is refused; what one job's trouble does to others.
  * The prefix cache has its own test.
  */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "engine/engine_int.h"
 #include "worker_kit.h"
 
 static tiny t;
@@ -397,6 +403,65 @@ static void failing_memory_fails_jobs_only(void) {
   CHECK_INT(ij__alloc_blocks(), blocks);
 }
 
+/* ---------------------------------------------------------------------------------------------------- a drive that fails */
+
+static _Atomic int64_t good_reads; /* this many more succeed */
+
+static int64_t drive(void *user, int fd, void *to, size_t n, uint64_t offset, int *errnum) {
+  (void)user;
+  if (atomic_fetch_sub(&good_reads, 1) <= 0) {
+    *errnum = EIO;
+    return -1;
+  }
+  ssize_t got = pread(fd, to, n, (off_t)offset);
+  if (got < 0) *errnum = errno;
+  return got;
+}
+
+/* Experts are read for every step, and some reads fail: the jobs of that step end with the error and no other answer than the tokens so far; those
+ * before and after it are answered as ever. */
+static void a_drive_that_fails_fails_the_jobs_of_its_step(void) {
+  ij_model_options o = ij_model_options_default();
+  ij_open_hooks hooks = {.reader = {.kind = IJ_READER_POOL, .fault = drive}};
+  ij_expert_banks banks = ij__weights_banks(&m->weights, &m->config);
+  ij_model *x = NULL;
+  ij_err err = {0};
+  hooks.expert_room = ij__experts_streamed_least(&banks);
+  o.home = IJ_HOME_STREAMED;
+  o.plan_sessions = 100;
+  o.max_batch = 32;
+  atomic_store(&good_reads, INT64_MAX);
+  CHECK_OK(ij__model_open_with(&x, t.folder, &o, &hooks, &err), err);
+  if (!x) return;
+  ij_worker_options w_options = kit_options();
+  ij_worker *w = kit_open(x, &w_options);
+  int n_failed = 0;
+  for (int round = 0; round < 14; round++) {
+    kit_job *jobs[3];
+    atomic_store(&good_reads, round % 2 ? INT64_MAX : 10 * round);
+    for (int i = 0; i < 3; i++) {
+      jobs[i] = kit_make(20, (uint64_t)(round + i));
+      jobs[i]->max_tokens = 12;
+      kit_send(w, jobs[i]);
+    }
+    for (int i = 0; i < 3; i++) kit_wait(jobs[i]);
+    for (int i = 0; i < 3; i++) {
+      kit_job *j = jobs[i];
+      CHECK_INT(j->n_ends, 1);
+      CHECK_INT(j->how, j->err.code == IJ_OK ? IJ_JOB_LENGTH : IJ_JOB_FAILED);
+      CHECK(j->err.code == IJ_OK || j->err.code == IJ_E_IO);
+      CHECK(j->err.code == IJ_OK || j->n_got < 12);
+      if (round % 2) CHECK_INT(j->err.code, IJ_OK);
+      n_failed += j->err.code != IJ_OK;
+      kit_expect(m, j); /* what was handed out before the failure is right as well */
+      ij__free(j);
+    }
+  }
+  CHECK(n_failed >= 6);
+  ij__worker_close(&w);
+  ij_model_close(&x);
+}
+
 int main(void) {
   cw_dims d = cw_usual();
   tiny_build(&t, &d, IJ_DTYPE_F32, "");
@@ -412,6 +477,7 @@ int main(void) {
   RUN(callbacks_may_submit);
   RUN(a_guide_that_refuses_fails_the_job);
   RUN(failing_memory_fails_jobs_only);
+  RUN(a_drive_that_fails_fails_the_jobs_of_its_step);
   ij_model_close(&m);
   RUN(one_broken_prompt_fails_alone);
   tiny_free(&t);

@@ -5,7 +5,7 @@ sed 's/"model_max_length": *[0-9]*/"model_max_length": 1099511627776/' model/con
 refused() {
   "$@" > out 2> err
   echo "exit $?, $(wc -c < out | tr -d ' ') bytes"
-  sed 's/; [0-9.]* GB of memory are/; X GB of memory are/' err
+  sed -E 's/[0-9.]+ [GM]B/N/g; s/--ctx [0-9]+/--ctx N/g; s/and the .* leaves/and the bound leaves/' err
 }
 refused inkjet run -m model --ids 1 -n 2 --ctx 1000000000000
 refused inkjet run -m model --ids 1 -n 1000000000000
