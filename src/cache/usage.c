@@ -266,8 +266,9 @@ ij_status ij__usage_record(const char *path, uint64_t fingerprint, int n_layer, 
   ij_usage u;
   if (!has_use(n_layer, n_expert, session)) return IJ_OK;
   int lock = lock_folder(path);
-  ij_status s = ij__usage_read(&u, path, fingerprint, n_layer, n_expert, err);
+  ij_status s = ij__usage_read(&u, path, fingerprint, n_layer, n_expert, NULL);
   if (s == IJ_E_IO || s == IJ_E_FORMAT) s = ij__usage_new(&u, fingerprint, n_layer, n_expert, err); /* what may not be replaced, writing finds out */
+  else if (s != IJ_OK) ij__fail_nomem(err, path, (size_t)n_layer * (size_t)n_expert * sizeof *u.share);
   if (s == IJ_OK) ij__usage_mix(&u, session);
   if (s == IJ_OK) s = ij__usage_write(&u, path, err);
   ij__usage_free(&u);

@@ -71,7 +71,8 @@ void experts_close(const cli_args *args, ij_model *model) {
   ij_streaming_info info;
   ij_err err = {0};
   ij_model_get_streaming(model, &info);
-  if (args->v[OPT_VERBOSE].set && strcmp(info.home, "streamed") == 0) say_streaming(&info);
+  bool any = strcmp(info.home, "streamed") == 0 && info.n_hit + info.n_miss > 0;
+  if (args->v[OPT_VERBOSE].set && any) say_streaming(&info);
   if (ij_model_save_usage(model, &err) == IJ_OK) return;
   say("%s: %s: which experts were used is not kept (--usage FILE keeps it elsewhere, --usage none nowhere)", err.where, err.message);
 }

@@ -153,7 +153,7 @@ static ij_status one_first_token(const bench *b, double *seconds, ij_err *err) {
   o.usage_path = NULL; /* one token tells nothing */
   o.keep_trace = false;
   ij_status s = ij_model_open(&model, b->o->path, &o, err);
-  if (s == IJ_OK) s = open_session(b, model, 16, &session, err);
+  if (s == IJ_OK) s = open_session(b, model, 1, &session, err);
   if (s == IJ_OK) s = ij_session_eval(session, &id, 1, err);
   if (s == IJ_OK) s = ij_session_sample(session, NULL, &choice, err);
   *seconds = ij__os_seconds() - start;
