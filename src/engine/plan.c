@@ -115,8 +115,12 @@ static ij_status measure_towers(const ij_planner *p, size_t *n_bytes, ij_err *er
 
 /* The text of a tokenizer.json is read whole and parsed before the tables are made of it: 4.4 times its size were measured. */
 static size_t tokenizer_bytes(const ij_model *m) {
+  const char *folder = ij__ckpt_folder(m->ckpt);
+  const struct ij_gguf *g = ij__ckpt_gguf(m->ckpt);
+  bool inside = g && ij__tok_in_gguf(g);
+  if (!inside && !ij__tok_present(folder)) return 0;
   size_t tables = (size_t)m->config.unpadded_vocab * TOKEN_BYTES, text = 0;
-  char *path = ij__ckpt_gguf(m->ckpt) ? NULL : ij__os_join(ij__ckpt_folder(m->ckpt), "tokenizer.json");
+  char *path = inside ? NULL : ij__os_join(folder, "tokenizer.json");
   ij_file_map map;
   if (path && ij__os_is_file(path) && ij__os_map_file(path, &map, NULL) == IJ_OK) {
     text = ij__plan_mul(map.n_bytes, 5);

@@ -131,10 +131,10 @@ ij_status ij__plan_refuse(const ij_planner *p, ij_home home, ij_err *err) {
 
 ij_status ij__plan_check_bound(const ij_planner *p, ij_err *err) {
   const ij_memory_limits *l = &p->found.limits;
-  size_t mem = p->options->mem_bytes;
+  size_t mem = p->options->mem_bytes, page = ij__os_page_size(); /* limits of groups are cut to whole pages */
   char asked[24], limit[24];
   size_text(asked, mem);
-  if (l->group_limit && mem > l->group_limit) {
+  if (l->group_limit && mem / page > l->group_limit / page) {
     return ij__fail(err, IJ_E_NOMEM, p->model->path, "--mem allows %s, but the control group of this process no more than %s in all: such a bound cannot be kept. "
                     "Ask for at most that, or raise the limit of the group", asked, size_text(limit, (size_t)l->group_limit));
   }

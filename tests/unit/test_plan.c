@@ -158,6 +158,8 @@ static void more_than_ever_allowed(void) {
   CHECK_INT(p.group_limit, 3000000000u);
   o.mem_bytes = 3000000000u;
   CHECK_STR(plan_for(&o, &f).bound_by, "the control group");
+  f.limits.group_limit = o.mem_bytes - o.mem_bytes % ij__os_page_size(); /* as systems cut them */
+  CHECK_STR(plan_for(&o, &f).bound_by, "the control group");
   f = far_away();
   f.limits.process_limit = 2999999999u;
   f.limits.process_free = 2500000000u;
@@ -422,17 +424,14 @@ static void a_tokenizer_takes_memory(void) {
   ij_model_options o = ask();
   ij_found f = far_away();
   char path[300];
-  size_t with = plan_for(&o, &f).other_bytes;
-  o.tokenizer = false;
   size_t without = plan_for(&o, &f).other_bytes;
-  CHECK(with > without && with < without + MIB);
   snprintf(path, sizeof path, "%s/tokenizer.json", t.folder);
   FILE *file = fopen(path, "w");
   CHECK(file && fseek(file, (long)MIB - 1, SEEK_SET) == 0 && fputc('}', file) != EOF);
   if (file) fclose(file);
-  CHECK_INT(plan_for(&o, &f).other_bytes, without);
-  o.tokenizer = true;
   CHECK(plan_for(&o, &f).other_bytes >= without + 4 * MIB);
+  o.tokenizer = false;
+  CHECK_INT(plan_for(&o, &f).other_bytes, without);
   unlink(path);
 }
 
