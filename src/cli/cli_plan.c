@@ -38,8 +38,12 @@ void plan_say(const cli_args *args, const ij_plan *p) {
   if (p->home != IJ_HOME_STREAMED && !args->v[OPT_VERBOSE].set) return;
   const char *dense = plan_size((double)p->dense_bytes), *rest = plan_size((double)(p->step_bytes + p->other_bytes + p->caller_bytes));
   if (p->home == IJ_HOME_STREAMED) {
-    say_plain("plan:        %s (%s): weights %s, caches %s, buffers %s, experts %s: %lld of %lld, the others are read from the drive", plan_size((double)p->bound),
-              p->bound_by, dense, plan_size((double)caches), rest, plan_size((double)p->expert_room), (long long)p->experts_held, (long long)p->experts_total);
+    char held[96];
+    long long n = (long long)p->experts_held, all = (long long)p->experts_total;
+    if (n < all) snprintf(held, sizeof held, "%lld of %lld, the others are read from the drive", n, all);
+    else snprintf(held, sizeof held, "all %lld, each read when it is first needed", all);
+    say_plain("plan:        %s (%s): weights %s, caches %s, buffers %s, experts %s: %s", plan_size((double)p->bound), p->bound_by, dense, plan_size((double)caches),
+              rest, plan_size((double)p->expert_room), held);
   } else {
     say_plain("plan:        %s (%s), weights are %s: %s and experts %s, caches %s, buffers %s", plan_size((double)p->bound), p->bound_by,
               p->home == IJ_HOME_MAPPED ? "mapped" : "resident", dense, plan_size((double)p->expert_bytes), plan_size((double)caches), rest);

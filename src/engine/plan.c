@@ -29,7 +29,6 @@
 #define TOKEN_BYTES ((size_t)320)       /* of a tokenizer, per id, while it is opened: 210 were measured with a rank file */
 #define TOWER_BUFFERS (96 * MB)         /* of a call that encodes: rows on their way, and sums of every worker */
 #define READER_BYTES (4 * MB)
-#define KEY_TABLES ((size_t)160)        /* of a streamed home, per expert of a layer: its place, policy and statistics */
 
 static const double shown_hit_rates[5] = {0, 0.25, 0.5, 0.75, 0.9};
 
@@ -55,37 +54,23 @@ static void measure_dense(const ij_model *m, ij_weights_need *w) {
   w->rows = IJ_MIN(w->embed, ij__plan_mul(many, w->embed / (size_t)m->config.vocab + edges));
 }
 
-/* Counts the sizes of slots that occur, at most a few. */
-static int count_sizes(const size_t *slots, int n) {
-  int distinct = 0;
-  for (int i = 0; i < n; i++) {
-    int j = 0;
-    while (j < i && slots[j] != slots[i]) j++;
-    distinct += j == i;
-  }
-  return distinct;
-}
-
 static void measure_experts(const ij_model *m, ij_weights_need *w) {
   const ij_config *c = &m->config;
-  size_t slots[IJ_MAX_LAYERS], sum = 0, largest_slot = 0, n_expert = (size_t)c->n_expert;
+  const ij_expert_banks banks = ij__weights_banks(&m->weights, c);
+  size_t n_expert = (size_t)c->n_expert;
   for (int i = 0; i < c->n_layer; i++) {
-    size_t n = ij__expert_bytes(&m->weights.banks[i]), slot = ij__expert_slot_bytes(&m->weights.banks[i]);
-    if (slot == 0) continue;
-    slots[w->n_layers++] = slot;
-    sum = ij__plan_add(sum, slot);
-    largest_slot = IJ_MAX(largest_slot, slot);
+    size_t n = ij__expert_bytes(&banks.banks[i]);
+    if (n == 0) continue;
+    w->n_layers++;
     w->largest = IJ_MAX(w->largest, n);
     w->expert_bytes = ij__plan_add(w->expert_bytes, ij__plan_mul(n, n_expert));
+    w->resident = ij__plan_add(w->resident, ij__plan_mul(ij__expert_slot_bytes(&banks.banks[i]), n_expert));
     w->token_bytes += (double)n * c->n_expert_used;
   }
   if (w->n_layers == 0) return;
-  size_t tables = ij__plan_add(ij__plan_mul((size_t)c->n_layer * n_expert, KEY_TABLES), (size_t)64 << 10);
   w->n_total = (int64_t)w->n_layers * c->n_expert;
-  w->resident = ij__plan_mul(sum, n_expert);
-  w->slot = sum / (size_t)w->n_layers;
-  w->least = ij__plan_add(ij__plan_mul(largest_slot, (size_t)count_sizes(slots, w->n_layers)), tables);
-  w->most = ij__plan_add(w->resident, tables);
+  w->least = ij__experts_streamed_least(&banks);
+  w->most = ij__experts_streamed_most(&banks);
 }
 
 /* --------------------------------------------------------------------------------------------------------------- the rest */
@@ -316,15 +301,21 @@ static void fill_needs(const ij_planner *p, const ij_plan_way *w, ij_plan *out) 
   out->max_batch = w->max_batch;
 }
 
+/* Slots that a streamed home gets into so much memory, nearly: those of the least are there, and each further one takes its share of the rest. */
+static int64_t held_slots(const ij_weights_need *k, size_t room) {
+  if (k->n_total <= 1 || k->most <= k->least) return k->n_total;
+  double share = (double)ij__plan_less(room, k->least) / (double)(k->most - k->least);
+  return 1 + (int64_t)(share * (double)(k->n_total - 1));
+}
+
 static void fill_choice(const ij_planner *p, const ij_plan_way *w, ij_plan *out) {
   const ij_weights_need *k = &p->weights;
-  size_t room = ij__plan_less(out->bound, fixed_need(p, w)), tables = k->most - k->resident;
+  size_t room = ij__plan_less(out->bound, fixed_need(p, w));
   out->home = w->home;
   out->experts_held = k->n_total;
   if (w->home == IJ_HOME_STREAMED) {
     out->expert_room = IJ_MIN(room, k->most);
-    size_t n = k->slot ? ij__plan_less(out->expert_room, tables) / k->slot : 0;
-    out->experts_held = (int64_t)IJ_MIN(n, (size_t)k->n_total);
+    out->experts_held = held_slots(k, out->expert_room);
   } else {
     out->expert_room = IJ_MIN(room, w->home == IJ_HOME_MAPPED ? k->expert_bytes : k->resident);
     if (out->expert_room < k->expert_bytes) out->experts_held = (int64_t)((double)out->expert_room / (double)k->expert_bytes * (double)k->n_total);

@@ -25,7 +25,7 @@ typedef struct ij_weights_need {
   size_t floats;             /* the part of it that is always in memory of our own */
   size_t embed, rows;        /* the part that is a table of embeddings of its own, and what of it is mapped at once where the rest is copied */
   size_t expert_bytes;       /* all routed experts, as in the file */
-  size_t resident, slot;     /* all of them in memory of our own; one, on average */
+  size_t resident;           /* all of them in memory of our own */
   size_t least, most;        /* of a streamed home */
   size_t largest;
   double token_bytes;        /* of the routed experts that one token uses */

@@ -92,7 +92,7 @@ static int suggest(const ij_planner *p, const ij_plan_way *asked, ij_buf *b) {
 
 static void add_part(ij_buf *b, const char *what, size_t n) {
   char text[24];
-  if (n) ij__buf_printf(b, "%s%s %s", b->len ? "; " : "", what, size_text(text, n));
+  if (n >= MB / 20) ij__buf_printf(b, "%s%s %s", b->len ? "; " : "", what, size_text(text, n));
 }
 
 static void add_needs(const ij_planner *p, const ij_plan_way *w, ij_buf *b) {

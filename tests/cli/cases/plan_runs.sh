@@ -1,0 +1,19 @@
+# Commands keep to a plan: what cannot work is refused before anything is loaded, what is streamed is announced, and says the same as what is mapped.
+cp -R "$MODEL" model
+chmod -R u+w model
+sizes() { sed -E 's/[0-9.]+ (kB|MB|GB)/X/g; s/--mem [0-9]+M\b/--mem XM/g; s/plan: +/plan: /'; }
+show inkjet run -m model --ids 1,2,3 -n 4 --mem 10M | sizes
+show inkjet run -m model --ids 1,2,3 -n 4 --ctx 100 --home mapped --mem 10M | sizes
+show inkjet logits -m model --ids 1,2,3 --out x --mem 10M | sizes
+show inkjet logits -m model --ids 1,2,3 --all --trace --out x --mem 10M --home resident | sizes
+inkjet run -m model --ids 1,2,3 -n 12 > mapped
+for home in resident streamed; do
+  inkjet run -m model --ids 1,2,3 -n 12 --home $home --mem 60M --usage none > out 2> err
+  echo "$home: exit $?"
+  cmp mapped out && sizes < err
+done
+# More than any machine has, which a control group may forbid: then that is said (plan_limits.sh).
+inkjet run -m model --ids 1,2,3 -n 12 --verbose --mem 900T > out 2> err
+grep -q 'such a bound cannot be kept' err && echo 'inkjet: warning: --mem allows X, but the machine leaves X now: that is the bound
+plan: X (the machine), weights are mapped: X and experts X, caches X, buffers X' || grep -E '^(plan|inkjet: warning)' err | sizes
+ls
