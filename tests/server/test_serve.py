@@ -69,9 +69,7 @@ def endpoints(server):
     equal((r.status, r.headers["allow"]), (405, "GET, HEAD, OPTIONS"))
 
 
-@test()
-def metrics(server):
-    ask(server, "POST", "/tokenize", body=b'{"content":"hello"}')
+def read_metrics(server):
     r = ask(server, "GET", "/metrics")
     equal(r.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8")
     values = {}
@@ -82,10 +80,44 @@ def metrics(server):
             name, value = re.fullmatch(r"(inkjet_\w+) (\S+)", line).groups()
             values[name][1] = float(value)
     check(all(n == 2 and v is not None for n, v in values.values()), "each has help, type and value")
+    return {name: v for name, (_, v) in values.items()}
+
+
+@test()
+def metrics(server):
+    ask(server, "POST", "/tokenize", body=b'{"content":"hello"}')
+    values = read_metrics(server)
     for name in ("jobs_running", "jobs_waiting", "prefill_seconds_total", "decode_seconds_total", "prompt_tokens_total", "generated_tokens_total",
                  "prefix_cache_hits_total", "http_connections", "uptime_seconds", "heap_bytes"):
         check(f"inkjet_{name}" in values, name)
-    equal((values["inkjet_http_requests_total"][1], values["inkjet_http_connections_busy"][1]), (2, 1))
+    equal((values["inkjet_http_requests_total"], values["inkjet_http_connections_busy"]), (2, 1))
+    check(not any("expert" in name for name in values), "nothing is counted where nothing is read")
+
+
+def experts_from_disk():
+    """The metrics tell how they are read; their use is kept at the end."""
+    kept = FOLDER / "serve.usage"
+    kept.unlink(missing_ok=True)
+    server = Server(PROGRAM, "serve", "-m", MODEL, "--port", "0", "--threads", "1", "--ctx", "200", "--parallel", "1", "--cache", "0", "--home", "streamed",
+                    "--predict", "off", "--usage", kept)
+    try:
+        r = ask(server, "POST", "/v1/completions", body=b'{"prompt":"hello world","max_tokens":5,"temperature":0}')
+        equal(r.status, 200)
+        values = {name.removeprefix("inkjet_"): v for name, v in read_metrics(server).items()}
+        check(values["expert_misses_total"] > 0 and values["expert_hits_total"] > 0, "some experts were read, and some were there")
+        check(values["expert_read_bytes_total"] > values["expert_misses_total"] and values["expert_read_seconds_total"] > 0, "bytes and seconds")
+        check(values["expert_wait_seconds_total"] > 0 and values["experts_room"] > 0, "waiting, room")
+        equal([values[f"expert_guesses_{name}total"] for name in ("", "used_", "cancelled_")], [0, 0, 0])
+        equal(values["evaluated_tokens_total"], r.json()["usage"]["total_tokens"] - 1, "the last token is not evaluated")
+        equal(server.terminate(), 0, "exit code")
+        equal(kept.stat().st_size, 288, "bytes that are kept")
+    finally:
+        server.kill()
+        server.process.stdin.close()
+        server.process.stdout.close()
+
+
+TESTS.append(("experts_from_disk", experts_from_disk))
 
 
 @test()

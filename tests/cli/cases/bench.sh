@@ -1,5 +1,5 @@
 # The numbers are the machine's; their names and their order are ours.
-inkjet bench -m "$MODEL" --prompt 20 --gen 3 --repeat 2 --depth 10,40 --json | sed -E 's/:-?[0-9][0-9.e+-]*/:N/g; s/"level":"[a-z0-9]*"/"level":"L"/; s/"version":"[0-9.]*"/"version":"V"/'
+inkjet bench -m "$MODEL" --home streamed --prompt 20 --gen 3 --repeat 2 --depth 10,40 --json 2> /dev/null | sed -E 's/:-?[0-9][0-9.e+-]*/:N/g; s/"level":"[a-z0-9]*"/"level":"L"/; s/"version":"[0-9.]*"/"version":"V"/; s/"(io_uring|pread threads)","direct":(true|false)/"R","direct":B/'
 
 # Towers: the model of these cases has none.
 show inkjet bench -m model --media --repeat 1
