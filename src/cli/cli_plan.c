@@ -22,6 +22,16 @@ void plan_options(const cli_args *args, const cli_plan *plan, ij_model_options *
   options->plan_other = plan->other;
 }
 
+ij_plan plan_try(const cli_args *args, const char *path, const cli_plan *plan) {
+  ij_plan p;
+  ij_model_options o = ij_model_options_default();
+  o.n_threads = (int)args->v[OPT_THREADS].i;
+  o.mmproj = args->v[OPT_MMPROJ].text;
+  plan_options(args, plan, &o);
+  if (ij_plan_make(&p, path, &o, NULL) != IJ_OK) p.home = IJ_HOME_AUTO;
+  return p;
+}
+
 const char *plan_size(double n) {
   static char text[8][24];
   static int at;

@@ -15,6 +15,9 @@ typedef struct cli_plan {
 /* --mem, --home and --kv, and what the command takes. plan NULL: one session of the usual length. */
 void plan_options(const cli_args *args, const cli_plan *plan, ij_model_options *options);
 
+/* The plan that opening with these would follow; its home is AUTO when it would be refused. */
+ij_plan plan_try(const cli_args *args, const char *path, const cli_plan *plan);
+
 /* One line about a plan on standard error, when experts are streamed or with --verbose; and a warning when less is free than --mem. */
 void plan_say(const cli_args *args, const ij_plan *plan);
 

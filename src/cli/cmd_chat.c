@@ -82,13 +82,20 @@ static int open_first_media(chat *c) {
   return rc;
 }
 
+/* A conversation keeps a copy from which an exchange is taken back, where there is memory for one without giving up anything else. */
+static bool room_for_copies(const cli_args *a, const char *path, cli_plan plan) {
+  ij_home with_one = plan_try(a, path, &plan).home;
+  plan.n_sessions = 2;
+  return plan_try(a, path, &plan).home == with_one;
+}
+
 static int open_chat(chat *c) {
   const cli_args *a = c->args;
   const char *path;
   int rc = model_path(a, &path);
   if (rc == CLI_EXIT_OK && a->v[OPT_TOKENIZER].set) rc = open_named_tokenizer(a->v[OPT_TOKENIZER].text, &c->own_tokenizer);
-  /* In a conversation also the copy from which an exchange is taken back. */
-  cli_plan plan = {.n_ctx = a->v[OPT_CTX].i, .n_sessions = c->view.talking ? 2 : 1, .rollback = ROLLBACK, .other = ij__alloc_bytes() + GUIDE_BYTES};
+  cli_plan plan = {.n_ctx = a->v[OPT_CTX].i, .n_sessions = 1, .rollback = ROLLBACK, .other = ij__alloc_bytes() + GUIDE_BYTES};
+  if (rc == CLI_EXIT_OK && c->view.talking) plan.n_sessions = room_for_copies(a, path, plan) ? 2 : 1;
   if (rc == CLI_EXIT_OK) rc = open_model(a, path, !c->own_tokenizer, 0, &plan, &c->model);
   if (rc != CLI_EXIT_OK) return rc;
   c->tokenizer = c->own_tokenizer ? c->own_tokenizer : ij_model_tokenizer(c->model);

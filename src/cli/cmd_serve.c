@@ -161,19 +161,14 @@ static size_t own_bytes(const serving *s, const cli_peek *peek) {
 static int plan_server(serving *s, const char *path, cli_plan *plan) {
   const cli_value *v = s->args->v;
   cli_peek peek;
-  ij_plan p;
   int rc = peek_model(s->args, path, &peek);
   if (rc != CLI_EXIT_OK) return rc;
   s->cache_bytes = (size_t)v[OPT_CACHE].i << 20;
   s->media_cache_bytes = (size_t)v[OPT_MEDIA_CACHE].i << 20;
   *plan = (cli_plan){.n_ctx = v[OPT_CTX].set ? v[OPT_CTX].i : 0, .n_sessions = (int)v[OPT_PARALLEL].i, .kept = s->cache_bytes, .other = own_bytes(s, &peek)};
   if (v[OPT_CACHE].set && v[OPT_MEDIA_CACHE].set) return CLI_EXIT_OK;
-  ij_model_options o = ij_model_options_default();
-  o.n_threads = (int)v[OPT_THREADS].i;
-  o.mmproj = v[OPT_MMPROJ].text;
-  plan_options(s->args, plan, &o);
-  ij_status status = ij_plan_make(&p, path, &o, NULL);
-  if (status == IJ_OK && p.home != IJ_HOME_STREAMED) return CLI_EXIT_OK;
+  ij_plan p = plan_try(s->args, path, plan);
+  if (p.home == IJ_HOME_MAPPED || p.home == IJ_HOME_RESIDENT) return CLI_EXIT_OK;
   if (!v[OPT_CACHE].set) s->cache_bytes = IJ_MIN(s->cache_bytes, p.bound / 16);
   if (!v[OPT_MEDIA_CACHE].set) s->media_cache_bytes = IJ_MIN(s->media_cache_bytes, p.bound / 64);
   plan->kept = s->cache_bytes;

@@ -1,6 +1,7 @@
 /* info_plan.c: a plan for people and for programs. A plan that cannot work is shown, too: what there is and what is needed, and then why not. */
 #include "cli/info_plan.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "cli/cli_plan.h"
@@ -165,7 +166,7 @@ static void json_reads(const shown_plan *s) {
     json_real(p->bytes_per_token[i]);
     if (s->measured) {
       json_key("max_tokens_per_s");
-      json_real(p->bytes_per_token[i] > 0 ? s->drive / p->bytes_per_token[i] : -1);
+      json_real(p->bytes_per_token[i] > 0 ? s->drive / p->bytes_per_token[i] : NAN); /* null */
     }
     json_close();
   }

@@ -73,12 +73,12 @@ static int suggest(const ij_planner *p, const ij_plan_way *asked, ij_buf *b) {
     else if (half_ctx >= LEAST_CTX && half_ctx > ctx) add_option(b, &n, "--kv bf16 --ctx %lld", (long long)half_ctx);
   }
   int sessions = asked->n_sessions > 1 ? most_sessions(p, *asked) : 0;
-  if (sessions > 0) add_option(b, &n, "%d session%s instead of %d", sessions, sessions == 1 ? "" : "s", asked->n_sessions);
+  if (sessions > 0) add_option(b, &n, "--parallel %d", sessions);
   ij_plan_way alone = *asked;
   alone.caller = 0;
   if (asked->caller && ij__plan_fits(p, &alone)) {
     char room[24];
-    add_option(b, &n, "caches of at most %s", size_text(room, ij__plan_less(ij__plan_bound(p, asked->home, NULL), ij__plan_need(p, &alone))));
+    add_option(b, &n, "caches of at most %s (--cache, --media-cache)", size_text(room, ij__plan_less(ij__plan_bound(p, asked->home, NULL), ij__plan_need(p, &alone))));
   }
   if (asked->home != IJ_HOME_STREAMED && p->options->home != IJ_HOME_AUTO && p->weights.n_layers) {
     ij_plan_way streamed = *asked;

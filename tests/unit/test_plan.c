@@ -296,7 +296,7 @@ static void advice_about_callers(void) {
   CHECK_OK(fill(&with, &f, &p, &err), err);
   o.mem_bytes = need - 2 * p.session_bytes - 1;
   CHECK_INT(fill(&o, &f, &p, &err), IJ_E_NOMEM);
-  CHECK_HAS(err.message, "5 sessions instead of 8");
+  CHECK_HAS(err.message, "--parallel 5");
   with = o;
   with.plan_sessions = 5;
   CHECK_OK(fill(&with, &f, &p, &err), err);
