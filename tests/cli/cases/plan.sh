@@ -27,3 +27,4 @@ show inkjet info model --plan --ctx 10000000
 for size in '' 0 -1 1.5 3g 3GB/s 3.G .5G 1e9 1.0000000001G 10000000000G 9223372036854775808 3KiBi 'G'; do show inkjet info model --plan --mem "$size"; done
 for size in 12345 12345B 1.5k 1.5K 2KiB 2KB 1.25MiB 0.002G; do inkjet info model --plan --mem "$size" --json 2> /dev/null | grep -o '"bound":[0-9]*,"bound_by":"--mem"'; done
 for size in 0.3T 2Ti 1000000000000; do inkjet info model --plan --mem "$size" 2>&1 | grep -c 'is not accepted'; done
+ls | tr '\n' ' '
