@@ -53,7 +53,6 @@ struct ij_model {
   ij_config config;
   ij_reader *reader;         /* of weights that are not mapped; NULL: all are */
   ij_weights weights;
-  int64_t embedded_rows;     /* since pages of the embedding table were last given back */
   const ij_kernels *kernels;
   ij_pool *pool;
   ij_net net;
@@ -122,9 +121,6 @@ ij_status ij__model_plan(ij_model *m, const ij_model_options *o, ij_err *err);
 
 /* homes.c. Brings the weights to where the plan wants them: model->weights has its home of experts afterwards. `reader` may be NULL. */
 ij_status ij__model_settle(ij_model *m, const ij_model_options *o, const ij_reader_options *reader, ij_err *err);
-
-/* After a batch of n rows: gives back what their embeddings have mapped. */
-void ij__model_forget_rows(ij_model *m, int64_t n);
 
 /* ij_model_open for tests: how files are read, and room for routed experts instead of the plan's (0: the plan's). */
 typedef struct ij_open_hooks {

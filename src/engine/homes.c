@@ -1,7 +1,8 @@
 /* homes.c: the plan of a model carried out: which weights are read where, and who brings the experts.
  *
  * Mapped, everything stays in the page cache, which is advised where it cannot hold all. Otherwise what every token reads is copied out of the
- * mapping, the experts have a home of their own, and of the mapping only single rows of the embedding table are touched from then on. */
+ * mapping, the experts have a home of their own, a streamed home's rows of the embedding table are read one by one, and the mapping is not touched any more: a
+ * file that shrinks is an error then, and not a signal. (Towers are always mapped.) */
 #include "core/os.h"
 #include "engine/engine_int.h"
 
@@ -30,13 +31,6 @@ static ij_status open_resident(ij_model *m, const ij_model_options *o, ij_expert
   return ij__experts_open_resident(home, &banks, m->ckpt, m->reader, tell_part, &part, err);
 }
 
-/* Rows of the embedding table are read one here, one there; a table that is also the output has been copied. */
-static void advise_embedding(const ij_model *m) {
-  size_t n_bytes[3];
-  ij__weight_extent(&m->weights.embed, n_bytes);
-  if (!m->config.tied) ij__ckpt_advise(m->ckpt, m->weights.embed.data, n_bytes[0], IJ_ADVICE_RANDOM);
-}
-
 /* Larger than memory, and mapped because it was asked for. */
 static ij_status advise_mapped(ij_model *m, ij_err *err) {
   ij_experts *home = NULL;
@@ -45,7 +39,6 @@ static ij_status advise_mapped(ij_model *m, ij_err *err) {
   if (s != IJ_OK) return s;
   ij__weights_take_home(&m->weights, home);
   ij__weights_advise(&m->weights, &m->config, m->ckpt);
-  advise_embedding(m);
   return IJ_OK;
 }
 
@@ -55,21 +48,10 @@ ij_status ij__model_settle(ij_model *m, const ij_model_options *o, const ij_read
   if (m->plan.home == IJ_HOME_MAPPED) return m->plan.expert_room < m->plan.expert_bytes ? advise_mapped(m, err) : IJ_OK;
   ij_status s = ij__reader_open(&m->reader, reader, err);
   part_of_opening part = {o, 0.5, streamed ? 0.95 : 0.6};
-  if (s == IJ_OK) s = ij__weights_settle(&m->weights, &m->config, m->ckpt, m->reader, tell_part, &part, err);
+  if (s == IJ_OK) s = ij__weights_settle(&m->weights, &m->config, m->ckpt, !streamed, m->reader, tell_part, &part, err);
   if (s == IJ_OK) s = streamed ? open_streamed(m, o, &home, err) : open_resident(m, o, &home, err);
   if (s != IJ_OK) return s;
   ij__weights_take_home(&m->weights, home);
-  advise_embedding(m);
   ij__ckpt_advise(m->ckpt, NULL, 0, IJ_ADVICE_FORGET); /* headers, small tensors: they have been read */
   return IJ_OK;
-}
-
-/* Pages of the embedding table stay with the process once touched; now and then they are given back. */
-void ij__model_forget_rows(ij_model *m, int64_t n) {
-  const int64_t many = 2048;
-  size_t n_bytes[3];
-  if (m->plan.home == IJ_HOME_MAPPED || m->config.tied || (m->embedded_rows += n) < many) return;
-  m->embedded_rows = 0;
-  ij__weight_extent(&m->weights.embed, n_bytes);
-  ij__ckpt_advise(m->ckpt, m->weights.embed.data, n_bytes[0], IJ_ADVICE_FORGET);
 }

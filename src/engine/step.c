@@ -116,10 +116,7 @@ static int pack(const step *st) {
 
 static ij_status fail_batch(const step *st, const ij_session *s, const ij_batch_item *b) {
   const ij_model *m = st->model;
-  if (b->status != IJ_E_NUMERIC) { /* the home of the experts knows */
-    const ij_err *why = ij__experts_error(m->weights.experts);
-    return ij__fail(first_err(st), b->status, why->where, "%s", why->message);
-  }
+  if (b->status != IJ_E_NUMERIC) return ij__fail(first_err(st), b->status, m->net.why->where, "%s", m->net.why->message);
   char point[64];
   if (b->bad_point == 0) {
     snprintf(point, sizeof point, "%s", b->media ? "the embedding or a row of a medium" : "the embedding");
@@ -134,7 +131,6 @@ static ij_status fail_batch(const step *st, const ij_session *s, const ij_batch_
 }
 
 static void unpack(step *st, int n_batch) {
-  int64_t n_done = 0;
   for (int j = 0; j < n_batch; j++) {
     const ij_batch_item *b = &st->model->batch[j];
     ij_step_item *item = &st->items[b->user];
@@ -143,7 +139,6 @@ static void unpack(step *st, int n_batch) {
       memcpy(s->ids + s->state->pos - b->n, b->ids, (size_t)b->n * sizeof *s->ids);
       place(item, s->step_done, b->n);
       s->step_done += b->n;
-      n_done += b->n;
       s->has_logits = s->step_done == item->n;
       continue;
     }
@@ -152,7 +147,6 @@ static void unpack(step *st, int n_batch) {
     if (!ij__state_unstep(s->state, b->n)) ij__state_reset(s->state);
     ij__placed_trim(&s->placed, s->state->pos);
   }
-  ij__model_forget_rows(st->model, n_done);
 }
 
 ij_status ij_step(ij_model *model, ij_step_item *items, int n_items, ij_err *err) {

@@ -4,6 +4,7 @@
 
 typedef struct dense_walk {
   const ij_ckpt *ckpt;
+  bool table;          /* an embedding table of its own counts as dense */
   ij_copies *copies;
   ij_status status;
   ij_err *err;
@@ -20,7 +21,7 @@ static void each_mlp(dense_walk *walk, ij_mlp *m, dense_fn fn) {
 
 static void each_dense(dense_walk *walk, ij_weights *w, const ij_config *c, dense_fn fn) {
   fn(walk, &w->unembed);
-  if (c->tied) fn(walk, &w->embed);
+  if (c->tied || walk->table) fn(walk, &w->embed);
   for (int i = 0; i < c->n_layer; i++) {
     ij_layer *l = &w->layers[i];
     ij_weight *attention[] = {&l->wq, &l->wk, &l->wv, &l->wr, &l->wo};
@@ -62,20 +63,22 @@ static ij_status collect(dense_walk *walk, ij_weights *w, const ij_config *confi
   return walk->status;
 }
 
-ij_status ij__weights_dense_bytes(size_t *out, ij_weights *w, const ij_config *config, const ij_ckpt *ckpt, ij_err *err) {
-  dense_walk walk = {.ckpt = ckpt, .err = err};
+ij_status ij__weights_dense_bytes(size_t *out, ij_weights *w, const ij_config *config, const ij_ckpt *ckpt, bool table, ij_err *err) {
+  dense_walk walk = {.ckpt = ckpt, .table = table, .err = err};
   ij_status s = collect(&walk, w, config);
   *out = s == IJ_OK ? ij__copies_bytes(walk.copies) : 0;
   ij__copies_close(&walk.copies);
   return s;
 }
 
-ij_status ij__weights_settle(ij_weights *w, const ij_config *config, const ij_ckpt *ckpt, ij_reader *reader,
+ij_status ij__weights_settle(ij_weights *w, const ij_config *config, const ij_ckpt *ckpt, bool table, ij_reader *reader,
                              bool (*progress)(void *user, double fraction), void *user, ij_err *err) {
-  dense_walk walk = {.ckpt = ckpt, .err = err};
+  dense_walk walk = {.ckpt = ckpt, .table = table, .err = err};
   ij_status s = collect(&walk, w, config);
+  if (s == IJ_OK && !config->tied && !table) s = ij__row_file_open(&w->embed_file, ckpt, &w->embed, err);
   if (s == IJ_OK) s = ij__copies_read(walk.copies, reader, progress, user, err);
   if (s != IJ_OK) {
+    ij__row_file_close(&w->embed_file);
     ij__copies_close(&walk.copies);
     return s;
   }
@@ -87,4 +90,7 @@ ij_status ij__weights_settle(ij_weights *w, const ij_config *config, const ij_ck
 void ij__weights_advise(ij_weights *w, const ij_config *config, const ij_ckpt *ckpt) {
   dense_walk walk = {.ckpt = ckpt};
   each_dense(&walk, w, config, advise);
+  size_t n_bytes[3];
+  ij__weight_extent(&w->embed, n_bytes);
+  if (!config->tied) ij__ckpt_advise(ckpt, w->embed.data, n_bytes[0], IJ_ADVICE_RANDOM);
 }

@@ -3,6 +3,8 @@
  * Rows of different sessions share every pass over the weights; only the short convolutions and attention look at a row's own
  * past. No result of a row depends on which other rows are in the batch: that is what makes chunking, batching and rollback exact.
  */
+#include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "model/gemm.h"
@@ -16,26 +18,48 @@ typedef struct forward_ctx {
   const float *gain;
   const float *in;
   float *out;
+  _Atomic bool lost;     /* a row of the embedding table could not be read */
   int64_t n_head, chunk; /* of the head: rows whose logits are wanted, rows of weights per chunk */
 } forward_ctx;
 
+/* y = embed[id]. False: it could not be read from its file. */
+static bool embed_one(const ij_net *net, float *y, int32_t id, int worker) {
+  ij_row_file *file = net->weights->embed_file;
+  ij_weight row;
+  if (!file) {
+    ij__weight_row(net, y, &net->weights->embed, id);
+    return true;
+  }
+  if (!ij__row_file_read(file, id, (char *)ij__worker_scratch(net, worker), &row)) return false;
+  ij__weight_row(net, y, &row, 0);
+  return true;
+}
+
 /* h[row] = RMSNorm(embed[id]), or the row of a medium as it is */
 static void embed_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
-  (void)worker;
   forward_ctx *c = ctx;
   const ij_net *net = c->net;
-  const ij_weight *e = &net->weights->embed;
   int64_t hidden = net->config->hidden;
   for (int64_t row = i0; row < i1; row++) {
     const ij_batch_item *item = &c->items[net->s.row_item[row]];
     float *h = net->s.h + row * hidden;
     if (net->s.row_media[row]) {
       memcpy(h, net->s.row_media[row], (size_t)hidden * sizeof *h);
-      continue;
+    } else if (embed_one(net, h, item->ids[net->s.row_at[row]], worker)) {
+      net->kernels->rms_norm(h, h, net->weights->embed_norm, net->config->eps, hidden);
+    } else {
+      c->lost = true;
     }
-    ij__weight_row(net, h, e, item->ids[net->s.row_at[row]]);
-    net->kernels->rms_norm(h, h, net->weights->embed_norm, net->config->eps, hidden);
   }
+}
+
+static ij_status embed(forward_ctx *c, int64_t n_row) {
+  ij_net *net = c->net;
+  assert(!net->weights->embed_file || ij__row_file_room(net->weights->embed_file) <= (size_t)net->s.worker_floats * sizeof(float));
+  ij__pool_run(net->pool, n_row, 4, embed_rows, c);
+  if (!c->lost) return IJ_OK;
+  net->why = &net->row_error;
+  return ij__row_file_explain(net->weights->embed_file, &net->row_error);
 }
 
 static void norm_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
@@ -207,9 +231,10 @@ static void commit(ij_batch_item *items, int n_items) {
   }
 }
 
-/* Through all layers. Another status than IJ_OK: the experts of a layer could not be had. */
+/* From the ids to the end of the last layer. Another status than IJ_OK: weights could not be read, and net->why says which. */
 static ij_status run_layers(forward_ctx *c, int64_t n_row) {
-  ij_status status = IJ_OK;
+  ij_status status = embed(c, n_row);
+  if (status == IJ_OK) observe(c, 0, n_row);
   for (int layer = 0; layer < c->net->config->n_layer && status == IJ_OK; layer++) {
     status = decoder_layer(c, layer, n_row);
     if (status == IJ_OK) observe(c, 1 + layer, n_row);
@@ -222,8 +247,6 @@ void ij__forward(ij_net *net, ij_batch_item *items, int n_items) {
   int64_t n_row = number_rows(net, items, n_items);
 
   ij__predict_begin(net, n_row);
-  ij__pool_run(net->pool, n_row, 4, embed_rows, &c);
-  observe(&c, 0, n_row);
   ij_status status = run_layers(&c, n_row);
   if (status == IJ_OK) {
     collect_bad(&c);

@@ -217,7 +217,10 @@ static ij_status moe(ij_net *net, int layer, int64_t n_row) {
   if (apart) ffn_in(net, s->shared_ffns, n_shared, s->x, n_row, n_row * net->config->n_expert_used);
   for (int done = 0; done < n_used;) {
     int got = ij__experts_acquire(home, layer, s->expert_ids + done, n_used - done, s->leases);
-    if (got < 0) return (ij_status)got;
+    if (got < 0) {
+      net->why = ij__experts_error(home);
+      return (ij_status)got;
+    }
     if (done == 0) ij__predict_next(net, layer, n_row); /* the drive has nothing more to read for this layer, or soon has not */
     list_leased(net, layer, done, got, s->ffns);
     bool first = done == 0, last = done + got == n_used;

@@ -68,6 +68,8 @@ typedef struct ij_net {
   int max_batch;
   int n_part_row, n_part_span; /* what scratch.part holds */
   ij_scratch s;
+  const ij_err *why;           /* of the step, when weights could not be read: which, and what to do */
+  ij_err row_error;            /* what it points to when that was a row of the embedding table */
   ij_predictor predict;
 } ij_net;
 

@@ -414,6 +414,7 @@ void ij__weights_take_home(ij_weights *w, ij_experts *home) {
 
 void ij__weights_free(ij_weights *w) {
   ij__experts_close(&w->experts);
+  ij__row_file_close(&w->embed_file);
   ij__copies_close(&w->dense);
   ij__free(w->banks);
   ij__free(w->floats);

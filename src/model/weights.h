@@ -10,6 +10,7 @@
 #include "core/dtype.h"
 #include "io/ckpt.h"
 #include "io/copies.h"
+#include "io/row_file.h"
 #include "model/config.h"
 #include "model/names.h"
 
@@ -68,6 +69,7 @@ typedef struct ij_weights {
   ij_layer *layers;                  /* [n_layer] */
   ij_expert_bank *banks;             /* [n_layer] where the routed experts lie in the mapping, owned; see ij_expert_banks */
   ij_experts *experts;               /* their home, owned: the mapped one, until the engine takes another (ij__weights_take_home) */
+  ij_row_file *embed_file;           /* of an embedding table whose rows are read when they are needed; NULL: they are where embed says; owned */
   ij_copies *dense;                  /* the matrices that are not routed experts, once ij__weights_settle has read them; owned */
   float *floats;                     /* the widened vectors, owned, each aligned to 64 bytes */
   size_t n_floats;
@@ -94,16 +96,17 @@ static inline ij_expert_banks ij__weights_banks(const ij_weights *w, const ij_co
 /* Closes the home there is and owns another. */
 void ij__weights_take_home(ij_weights *w, ij_experts *home);
 
-/* dense.c. Dense is every matrix but the routed experts and an embedding table of its own, of which a token reads one row. */
+/* dense.c. Dense is every matrix but the routed experts; an embedding table of its own, of which a token reads one row, only if `table`. */
 
 /* Memory that ij__weights_settle takes. */
-ij_status ij__weights_dense_bytes(size_t *out, ij_weights *w, const ij_config *config, const ij_ckpt *ckpt, ij_err *err);
+ij_status ij__weights_dense_bytes(size_t *out, ij_weights *w, const ij_config *config, const ij_ckpt *ckpt, bool table, ij_err *err);
 
-/* Reads the dense matrices into memory of our own and moves the views there. On failure the views are as they were. progress may be NULL; false cancels. */
-ij_status ij__weights_settle(ij_weights *w, const ij_config *config, const ij_ckpt *ckpt, ij_reader *reader,
+/* Reads the dense matrices into memory of our own and moves the views there; rows of an embedding table that is left out will be read from its
+ * file. On failure the views are as they were. progress may be NULL; false cancels. */
+ij_status ij__weights_settle(ij_weights *w, const ij_config *config, const ij_ckpt *ckpt, bool table, ij_reader *reader,
                              bool (*progress)(void *user, double fraction), void *user, ij_err *err);
 
-/* Asks the system to have the dense matrices in the page cache soon. */
+/* Asks the system to have the dense matrices in the page cache soon, and of the embedding table only what is touched. */
 void ij__weights_advise(ij_weights *w, const ij_config *config, const ij_ckpt *ckpt);
 
 #endif

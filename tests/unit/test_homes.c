@@ -248,6 +248,37 @@ static void a_generation_ends_with_the_error(void) {
   ij_model_close(&m);
 }
 
+/* The only file of the model ends after its header from now on. */
+static void a_file_that_shrinks_is_an_error(void) {
+  char path[300];
+  snprintf(path, sizeof path, "%s/model.safetensors", t.folder);
+  for (int home = IJ_HOME_RESIDENT; home <= IJ_HOME_STREAMED; home++) {
+    ij_model_options o = ij_model_options_default();
+    ij_model *m = NULL;
+    ij_err err = {0};
+    o.home = (ij_home)home;
+    cw_write_tensors(&t.file, t.folder);
+    repair();
+    CHECK_OK(try_open(&m, rooms(false), o, &err), err);
+    ij_session *s = tiny_session(m, N_IDS, 4);
+    CHECK_OK(ij_session_eval(s, ids, 9, &err), err);
+    CHECK_INT(truncate(path, 600), 0);
+    if (home == IJ_HOME_RESIDENT) {
+      go_on(s, 20, 7, "without its file", 0);
+    } else {
+      for (int i = 0; i < 2; i++) {
+        CHECK_INT(ij_session_eval(s, ids + 9, 1 + 60 * i, &err), IJ_E_IO);
+        CHECK_HAS(err.where, "model.safetensors");
+        CHECK_HAS(err.message, "shorter than when it was opened");
+        CHECK_INT(ij_session_pos(s), 9);
+      }
+    }
+    ij_session_close(&s);
+    ij_model_close(&m);
+  }
+  cw_write_tensors(&t.file, t.folder);
+}
+
 /* ------------------------------------------------------------------------------------------------------------ what is read */
 
 /* Whatever the room, a chunk asks for each expert once, so it cannot be read more often. */
@@ -408,6 +439,7 @@ int main(void) {
   RUN(forks_and_saves_after_a_failure);
   RUN(all_of_a_batch_fail_and_go_on);
   RUN(a_generation_ends_with_the_error);
+  RUN(a_file_that_shrinks_is_an_error);
   RUN(a_chunk_reads_an_expert_at_most_once);
   RUN(opening_fails_and_is_cancelled_cleanly);
   RUN(opening_without_memory);
