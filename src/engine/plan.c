@@ -41,7 +41,7 @@ void ij__plan_look(ij_found *out) {
 
 /* Everything but the routed experts. Copies and mappings alike take whole pages; factors of experts are among the floats. */
 static void measure_dense(const ij_model *m, ij_weights_need *w) {
-  const size_t edges = 2 * ij__os_page_size(), many = 4096; /* rows of embeddings that are mapped before they are given back (homes.c) */
+  const size_t edges = 2 * ij__os_page_size();
   w->floats = ij__plan_mul(m->weights.n_floats, sizeof(float));
   w->dense = w->floats;
   for (int c = 0; c < IJ_CLASS_COUNT; c++) {
@@ -51,7 +51,6 @@ static void measure_dense(const ij_model *m, ij_weights_need *w) {
       if (c == IJ_CLASS_EMBED && !m->config.tied) w->embed = ij__plan_add(w->embed, s->n_bytes);
     }
   }
-  w->rows = IJ_MIN(w->embed, ij__plan_mul(many, w->embed / (size_t)m->config.vocab + edges));
 }
 
 static void measure_experts(const ij_model *m, ij_weights_need *w) {
@@ -182,7 +181,7 @@ static bool is_loose(const ij_planner *p, ij_home home) {
 
 size_t ij__plan_dense(const ij_planner *p, ij_home home) {
   const ij_weights_need *w = &p->weights;
-  return is_loose(p, home) ? w->floats : home == IJ_HOME_MAPPED ? w->dense : w->dense - w->embed + w->rows;
+  return is_loose(p, home) ? w->floats : home == IJ_HOME_STREAMED ? w->dense - w->embed : w->dense;
 }
 
 size_t ij__plan_experts(const ij_planner *p, ij_home home) {

@@ -23,7 +23,7 @@ void ij__plan_look(ij_found *out);
 typedef struct ij_weights_need {
   size_t dense;              /* of every token, in the file or copied */
   size_t floats;             /* the part of it that is always in memory of our own */
-  size_t embed, rows;        /* the part that is a table of embeddings of its own, and what of it is mapped at once where the rest is copied */
+  size_t embed;              /* the part that is a table of embeddings of its own, whose rows are read from the file where experts are */
   size_t expert_bytes;       /* all routed experts, as in the file */
   size_t resident;           /* all of them in memory of our own */
   size_t least, most;        /* of a streamed home */

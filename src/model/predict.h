@@ -1,7 +1,9 @@
 /* predict.h: guessing which experts the next layer will want, so that their reads can begin while this layer is computed.
  *
  * The guess is the next layer's own router on the residual stream as it is before this layer's experts have been added: what a layer adds is
- * small beside what is there. A guess starts reads and nothing else, so no result depends on it. */
+ * small beside what is there. Of the experts that the demo model used in 200 drawn tokens (three prompts), 72 to 75 % had been guessed so; with this
+ * layer's experts added it were 82 to 86 %, but then only attention is left to read in, while its experts take the longest. A guess starts
+ * reads and nothing else, so no result depends on it. */
 #ifndef IJ_MODEL_PREDICT_H
 #define IJ_MODEL_PREDICT_H
 

@@ -22,7 +22,7 @@ static const struct way {
     {IJ_HOME_STREAMED, LEAST, 1, 512, IJ_PREDICT_OFF}, {IJ_HOME_RESIDENT, ALL, 2, 7, IJ_PREDICT_AUTO},
     {IJ_HOME_STREAMED, FEW, 3, 16, IJ_PREDICT_ON},     {IJ_HOME_STREAMED, LEAST, 2, 5, IJ_PREDICT_ON},
     {IJ_HOME_STREAMED, ALL, 2, 3, IJ_PREDICT_ON},      {IJ_HOME_STREAMED, FEW, 1, 512, IJ_PREDICT_AUTO},
-    {IJ_HOME_STREAMED, LEAST, 3, 1, IJ_PREDICT_ON},
+    {IJ_HOME_STREAMED, LEAST, 3, 1, IJ_PREDICT_ON},    {IJ_HOME_MAPPED, LEAST, 2, 33, IJ_PREDICT_ON}, /* as if it were larger than memory */
 };
 enum { N_WAYS = sizeof ways / sizeof *ways };
 
@@ -71,7 +71,7 @@ static ij_model *open_way(const struct way *w, const ij_model *plain) {
 static void expect_home(ij_model *m, const struct way *w) {
   ij_streaming_info info;
   ij_model_get_streaming(m, &info);
-  CHECK_STR(info.home, w->home == IJ_HOME_STREAMED ? "streamed" : "resident");
+  CHECK_STR(info.home, w->home == IJ_HOME_STREAMED ? "streamed" : w->home == IJ_HOME_RESIDENT ? "resident" : "mapped");
   if (w->home != IJ_HOME_STREAMED || info.n_slots == 0) return;
   CHECK(info.n_miss > 0);
   if (w->room == ALL) CHECK(info.n_miss <= info.n_slots); /* each was read once */

@@ -429,6 +429,30 @@ static void guesses_come_true(void) {
   ij_model_close(&m);
 }
 
+/* A table of embeddings that is also the output is copied as a whole. */
+static void tied_embeddings(void) {
+  static float in_home[2][N_VOCAB];
+  static tiny tied;
+  cw_dims d = cw_usual();
+  tiny_build(&tied, &d, IJ_DTYPE_BF16, "text.tie_word_embeddings=true\n");
+  cw_remove(&tied.file, "model.llm.unembed.weight");
+  cw_write_tensors(&tied.file, tied.folder);
+  for (int i = 0; i < 2; i++) {
+    ij_model_options o = ij_model_options_default();
+    ij_model *m = NULL;
+    ij_err err = {0};
+    o.home = i ? IJ_HOME_STREAMED : IJ_HOME_MAPPED;
+    CHECK_OK(ij_model_open(&m, tied.folder, &o, &err), err);
+    ij_session *s = tiny_session(m, 32, 4);
+    CHECK_OK(ij_session_eval(s, ids, 30, &err), err);
+    memcpy(in_home[i], ij_session_logits(s), sizeof in_home[i]);
+    ij_session_close(&s);
+    ij_model_close(&m);
+  }
+  CHECK(memcmp(in_home[0], in_home[1], sizeof in_home[0]) == 0);
+  tiny_free(&tied);
+}
+
 int main(void) {
   cw_dims d = cw_usual();
   d.n_expert = 8;
@@ -440,6 +464,7 @@ int main(void) {
   RUN(all_of_a_batch_fail_and_go_on);
   RUN(a_generation_ends_with_the_error);
   RUN(a_file_that_shrinks_is_an_error);
+  RUN(tied_embeddings);
   RUN(a_chunk_reads_an_expert_at_most_once);
   RUN(opening_fails_and_is_cancelled_cleanly);
   RUN(opening_without_memory);
