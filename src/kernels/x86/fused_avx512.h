@@ -1,0 +1,58 @@
+/* fused_avx512.h: what the products share that multiply decoded values from registers: rows with their scales, and the order of lanes. */
+#ifndef IJ_KERNELS_X86_FUSED_AVX512_H
+#define IJ_KERNELS_X86_FUSED_AVX512_H
+
+#include "kernels/x86/coded_avx512.h"
+
+/* The order of the sixteen values of a step in the lanes of the fused products; see paired_nibbles. */
+typedef enum lane_order {
+  ORDER_PLAIN,
+  ORDER_PAIRS,   /* lane 2q: value q; lane 2q + 1: value q + 8 */
+  ORDER_QUARTERS /* the same of the nibbles of an NVFP4 block, in which value i is nibble 2i, and i + 8 nibble 2i + 1 */
+} lane_order;
+
+CODED lane_order order_of(const ij_dtype type) {
+  if (type == IJ_DTYPE_AFFINE4 || type == IJ_DTYPE_NVFP4_SPLIT || type == IJ_DTYPE_MXFP4_SPLIT) return ORDER_PAIRS;
+  return type == IJ_DTYPE_NVFP4 ? ORDER_QUARTERS : ORDER_PLAIN;
+}
+
+/* x as the lanes want it. */
+static inline void order_x(float *out, const float *x, int64_t k, lane_order order) {
+  const __m512i pairs = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+  const __m512i quarters = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m512i plain = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i from = order == ORDER_PAIRS ? pairs : order == ORDER_QUARTERS ? quarters : plain;
+  for (int64_t i = 0; i < k; i += 16) _mm512_store_ps(out + i, _mm512_permutexvar_ps(from, _mm512_loadu_ps(x + i)));
+}
+
+/* Sums back in the order of values. */
+CODED __m512 plain_order(__m512 sum, const lane_order order) {
+  const __m512i pairs = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+  const __m512i quarters = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  if (order == ORDER_PLAIN) return sum;
+  return _mm512_permutexvar_ps(order == ORDER_PAIRS ? pairs : quarters, sum);
+}
+
+/* A row: its codes, its scale bytes, and the scales of SCALES_AHEAD values as floats; biases of affine types, which have one scale and
+ * one bias per group. */
+typedef struct fused_row {
+  ij_stretch s;
+  const uint8_t *codes, *bytes;
+  _Alignas(64) float scales[SCALES_MAX], biases[SCALES_MAX];
+} fused_row;
+
+/* The scales of n values (at most SCALES_AHEAD) from value c on. */
+CODED void fused_scales(fused_row *r, int64_t c, int64_t n, const ij_dtype type, const int shift) {
+  if (ij__dtype_is_affine(type)) {
+    const int64_t g0 = c >> shift, n_group = n >> shift;
+    for (int64_t g = 0; g < n_group; g += 16) {
+      side16(r->scales + g, r->s.scales, r->s.side_dtype, g0 + g, IJ_MIN(16, n_group - g));
+      side16(r->biases + g, r->s.biases, r->s.side_dtype, g0 + g, IJ_MIN(16, n_group - g));
+    }
+  } else if (ij__dtype_is_block(type)) {
+    const int64_t len = coded_len(type);
+    block_scales(r->scales, r->codes + c / len * coded_bytes(type), n / len, type);
+  }
+}
+
+#endif
