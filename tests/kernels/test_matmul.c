@@ -315,10 +315,19 @@ static void coded_every_number_of_rows(void) {
   }
 }
 
+/* Several blocks of k and batches of rows, the last of each in part. */
+static void coded_few_tokens(void) {
+  static const ij_dtype few[] = {IJ_DTYPE_Q4_K, IJ_DTYPE_Q5_K, IJ_DTYPE_Q8_0, IJ_DTYPE_AFFINE4, IJ_DTYPE_NVFP4_SPLIT};
+  for (size_t i = 0; i < IJ_COUNT_OF(few); i++) {
+    for (int64_t n = 2; n <= 8; n++) check_coded(few[i], n, 1330 / ij__dtype_block_len(few[i]), 1, 18 + below(8), (int)(n % 3));
+  }
+}
+
 /* So long that a panel holds a few rows only, or none. */
 static void coded_long_rows(void) {
   check_coded(IJ_DTYPE_Q4_K, 10, 128, 0, 11, 0);
   check_coded(IJ_DTYPE_Q8_0, 13, 1024, 1, 6, 0);
+  check_coded(IJ_DTYPE_Q4_K, 8, 150, 0, 5, 0); /* too long for the tokens of a step side by side */
   check_coded(IJ_DTYPE_Q4_0, 9, 80000 / 32, 0, 3, 0);
   check_coded(IJ_DTYPE_AFFINE4, 25, 130, 0, 21, 0);
 }
@@ -399,6 +408,7 @@ int main(int argc, char **argv) {
   RUN(coded_every_n);
   RUN(coded_every_k);
   RUN(coded_every_number_of_rows);
+  RUN(coded_few_tokens);
   RUN(coded_long_rows);
   RUN(definition_against_double);
   RUN(order_is_the_one_order);

@@ -163,10 +163,10 @@ CODED void block32(sink *k, const int64_t at, const uint8_t *b, const float *s, 
 
 /* ---- blocks of 256 values ------------------------------------------------------------------------------------------------------- */
 
-/* d * scale and dmin * offset of the eight groups of n blocks (at most four) of Q4_K or Q5_K, in turns: [block][group][2]. The first 16
- * bytes of each block make a quarter of a register. Bytes 4 to 11 have the codes of groups 0 to 3 in their low six bits and above
+/* d * scale and dmin * offset of the eight groups of n blocks (at most four) of Q4_K or Q5_K, in turns: for each block [group][2]. The
+ * first 16 bytes of each block make a quarter of a register. Bytes 4 to 11 have the codes of groups 0 to 3 in their low six bits and above
  * them the top bits of groups 4 to 7, whose low four bits are the nibbles of bytes 12 to 15. */
-CODED void k_scales(float *out, const uint8_t *b, const int64_t bytes, const int n) {
+CODED void k_scales(float *const out[4], const uint8_t *const b[4], const int n) {
   _Alignas(64) uint8_t codes[64];
   _Alignas(32) float d[8];
   const char no = (char)0x80;
@@ -175,10 +175,10 @@ CODED void k_scales(float *out, const uint8_t *b, const int64_t bytes, const int
   const __m512i high_at = QUARTERS(no, no, no, no, no, no, no, no, 4, 8, 5, 9, 6, 10, 7, 11);
   const __m512i low_mask = QUARTERS(63, 63, 63, 63, 63, 63, 63, 63, 15, 15, 15, 15, 15, 15, 15, 15);
 #undef QUARTERS
-  __m512i v = _mm512_castsi128_si512(load16b(b));
-  if (n > 1) v = _mm512_mask_broadcast_i32x4(v, 0x00f0, load16b(b + bytes));
-  if (n > 2) v = _mm512_mask_broadcast_i32x4(v, 0x0f00, load16b(b + 2 * bytes));
-  if (n > 3) v = _mm512_mask_broadcast_i32x4(v, 0xf000, load16b(b + 3 * bytes));
+  __m512i v = _mm512_castsi128_si512(load16b(b[0]));
+  if (n > 1) v = _mm512_mask_broadcast_i32x4(v, 0x00f0, load16b(b[1]));
+  if (n > 2) v = _mm512_mask_broadcast_i32x4(v, 0x0f00, load16b(b[2]));
+  if (n > 3) v = _mm512_mask_broadcast_i32x4(v, 0xf000, load16b(b[3]));
   const __m512i shift = _mm512_maskz_set1_epi64(0xaa, 0x0004000400040004);
   __m512i low = _mm512_shuffle_epi8(v, low_at), high = _mm512_srli_epi16(_mm512_shuffle_epi8(v, high_at), 2);
   /* (a | b) & c: both nibbles of a byte to the low ends of two */
@@ -193,8 +193,13 @@ CODED void k_scales(float *out, const uint8_t *b, const int64_t bytes, const int
     double pair;
     memcpy(&pair, d + 2 * i, sizeof pair);
     __m512 scale = _mm512_castpd_ps(_mm512_set1_pd(pair));
-    _mm512_storeu_ps(out + 16 * i, _mm512_mul_ps(_mm512_cvtepi32_ps(bytes16(codes + 16 * i)), scale));
+    _mm512_storeu_ps(out[i], _mm512_mul_ps(_mm512_cvtepi32_ps(bytes16(codes + 16 * i)), scale));
   }
+}
+
+/* Of n blocks (at most four) of a row, one after the other. */
+CODED void k_row_scales(float *out, const uint8_t *b, const int64_t bytes, const int n) {
+  k_scales((float *const[4]){out, out + 16, out + 32, out + 48}, (const uint8_t *const[4]){b, b + bytes, b + 2 * bytes, b + 3 * bytes}, n);
 }
 
 CODED void q4_k(sink *k, const uint8_t *b, const float *s) {
@@ -309,8 +314,8 @@ CODED void block_scales(float *out, const uint8_t *b, int64_t n, const ij_dtype 
   }
   if (type == IJ_DTYPE_Q4_K || type == IJ_DTYPE_Q5_K) {
     int64_t i = 0;
-    for (; i + 4 <= n; i += 4) k_scales(out + 16 * i, b + i * bytes, bytes, 4);
-    for (; i < n; i++) k_scales(out + 16 * i, b + i * bytes, bytes, 1);
+    for (; i + 4 <= n; i += 4) k_row_scales(out + 16 * i, b + i * bytes, bytes, 4);
+    for (; i < n; i++) k_row_scales(out + 16 * i, b + i * bytes, bytes, 1);
     return;
   }
   for (int64_t i = 0; i < n; i++, b += bytes, out += len) {

@@ -1,0 +1,270 @@
+/* matmul_few_avx512.c: two to eight tokens times some block and split types, as sessions that are stepped together need it.
+ *
+ * A value is decoded once, in a register, for all tokens: two rows (four for two or three tokens) advance together, 64 values at a time,
+ * with a sum for each row and token in registers, so that decoding hides behind the multiply-adds. x is laid out anew before, the tokens
+ * of a step side by side, because rows of x that lie a power of two apart would push each other out of the first-level cache; k is cut
+ * in blocks of which x stays there while a batch of sixteen rows passes, with the partial sums parked between blocks (k still ascends
+ * in every lane). The weights of the next batch are fetched meanwhile.
+ *
+ * A file of its own, and one function for each type and number of tokens, because compilers are slow on long code with full registers.
+ */
+#include "kernels/x86/vec_avx512.h"
+#include "kernels/matmul_fold.h"
+#include "kernels/x86/fused_avx512.h"
+
+/* X(identifier). Types for which this was measured to be quicker than the buffer of matmul_coded.h; Q8_0 and Q6_K, whose values cost a
+ * conversion and a product each, are not. */
+#define FEW_LIST(X) X(Q4_K) X(Q5_K) X(AFFINE4) X(NVFP4_SPLIT)
+
+enum {
+  FEW_NT = 8,    /* tokens at most: two rows of them fill half of the registers */
+  FEW_CHUNK = 64 /* values between two turns of the innermost loop */
+};
+
+/* Products of any number of tokens, which do what is left to them here. */
+static void (*general[IJ_DTYPE_COUNT])(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
+
+/* Keeps a vector in a register: loaded anew for each row, x would need more loads than the processor does beside the multiply-adds. */
+#define IN_REGISTER(v) __asm__("" : "+v"(v))
+
+/* Rows that advance together, and values of a block of k: x of a block takes at most 16 KB, half of a first-level cache. */
+CODED int few_rows(const int nt) { return nt < 4 ? 4 : 2; }
+CODED int64_t few_block_len(const int nt) { return nt > 4 ? SCALES_AHEAD / 2 : SCALES_AHEAD; }
+
+/* ---- decoding ------------------------------------------------------------------------------------------------------------------- */
+
+/* A chunk of a row, made ready: tables or scales of its halves, and its codes, which a type of five bits puts together first. */
+typedef struct few_source {
+  __m512 table[2];
+  const uint8_t *codes;
+  const float *s;
+  _Alignas(64) uint8_t bytes[64];
+} few_source;
+
+CODED __m512i both_halves(const uint8_t *p) { return _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)p)); }
+
+/* Chunk j of a Q5_K block: each value's fifth bit is bit 2 * j or 2 * j + 1 of a byte. */
+CODED void few_q5_k(uint8_t *bytes, const uint8_t *b, int64_t j) {
+  const __m512i low = _mm512_srlv_epi64(both_halves(b + 48 + 32 * j), _mm512_setr_epi64(0, 0, 0, 0, 4, 4, 4, 4));
+  const __m512i turn = _mm512_sub_epi64(_mm512_setr_epi64(4, 4, 4, 4, 3, 3, 3, 3), _mm512_set1_epi64(2 * j));
+  const __m512i high = _mm512_and_si512(_mm512_rolv_epi64(both_halves(b + 16), turn), _mm512_set1_epi8(16));
+  _mm512_store_si512(bytes, _mm512_ternarylogic_epi32(high, low, _mm512_set1_epi8(15), 0xf8)); /* a | b & c */
+}
+
+/* Values c to c + 64 of a row whose scales begin at value `from`. */
+CODED void few_open(few_source *o, const fused_row *r, int64_t c, int64_t from, const ij_dtype type, const int shift) {
+  const __m512 i16 = iota();
+  const uint8_t *b = r->codes + c / coded_len(type) * coded_bytes(type);
+  const int64_t j = c % 256 / FEW_CHUNK;
+  switch (type) {
+    case IJ_DTYPE_Q4_K:
+      o->s = r->scales + (c - from) / 16;
+      o->codes = b + 16 + 32 * j;
+      for (int i = 0; i < 2; i++) o->table[i] = _mm512_fmsub_ps(i16, _mm512_set1_ps(o->s[2 * i]), _mm512_set1_ps(o->s[2 * i + 1]));
+      break;
+    case IJ_DTYPE_Q5_K:
+      o->s = r->scales + (c - from) / 16;
+      few_q5_k(o->bytes, b, j);
+      IN_MEMORY(o->bytes);
+      break;
+    case IJ_DTYPE_AFFINE4:
+      o->codes = b;
+      for (int i = 0; i < 2; i++) {
+        const int64_t g = (c + 32 * i - from) >> shift;
+        o->table[i] = _mm512_fmadd_ps(i16, _mm512_set1_ps(r->scales[g]), _mm512_set1_ps(r->biases[g]));
+      }
+      break;
+    default: o->codes = b; /* NVFP4_SPLIT */
+  }
+}
+
+/* The sixteen values i of the chunk at value c. */
+CODED __m512 few_take(const few_source *o, const fused_row *r, int64_t c, const int i, const ij_dtype type) {
+  const int half = i / 2, odd = i % 2;
+  __m512i v;
+  switch (type) {
+    case IJ_DTYPE_Q4_K:
+      v = bytes16(o->codes + 16 * odd);
+      return lookup(o->table[half], half == 0 ? v : _mm512_srli_epi32(v, 4));
+    case IJ_DTYPE_Q5_K:
+      return _mm512_fmsub_ps(_mm512_cvtepi32_ps(bytes16(o->bytes + 16 * i)), _mm512_set1_ps(o->s[2 * half]), _mm512_set1_ps(o->s[2 * half + 1]));
+    case IJ_DTYPE_AFFINE4: return lookup(o->table[half], paired_nibbles(o->codes + 8 * i));
+    default: /* NVFP4_SPLIT */
+      return lookup(_mm512_load_ps(ij__fp4_tables.nvfp4_split[r->bytes[c / 16 + i]]), paired_nibbles(o->codes + 8 * i));
+  }
+}
+
+/* ---- the product ---------------------------------------------------------------------------------------------------------------- */
+
+/* What stays the same for all rows, and the batch of them that is under way. Rows from r1 on are not there, and the last is taken instead. */
+typedef struct few_ctx {
+  const ij_matmul *m;
+  const float *x; /* [step of 16 values][token][16] */
+  int64_t r1, nt;
+  int shift;             /* of affine types: groups are of 2^shift values */
+  int64_t c0, n;         /* the block of k */
+  fused_row rows[V];     /* scales from c0 on */
+  const char *ahead[V];  /* rows to fetch meanwhile */
+  _Alignas(64) float parked[V * FEW_NT * 16]; /* partial sums: [row][token][16] */
+} few_ctx;
+
+/* n_vec times sixteen values from value c on, of x at x. */
+CODED void few_chunk(vec (*sum)[FEW_NT], const fused_row *row, const float *x, int64_t c, int64_t from, const int n_vec, const int shift,
+                     const ij_dtype type, const int nt) {
+  few_source o[4];
+  UNROLL for (int r = 0; r < few_rows(nt); r++) few_open(&o[r], &row[r], c, from, type, shift);
+  UNROLL for (int i = 0; i < n_vec; i++) {
+    vec w[4];
+    UNROLL for (int r = 0; r < few_rows(nt); r++) w[r] = few_take(&o[r], &row[r], c, i, type);
+    UNROLL for (int t = 0; t < nt; t++) {
+      vec a = v_load(x + (i * nt + t) * 16);
+      IN_REGISTER(a);
+      UNROLL for (int r = 0; r < few_rows(nt); r++) sum[r][t] = v_fma(a, w[r], sum[r][t]);
+    }
+  }
+}
+
+/* Fetches the chunk at value c of a row. */
+CODED void few_fetch(const char *row, int64_t c, const ij_dtype type) {
+  const int64_t n = FEW_CHUNK * coded_bytes(type) / coded_len(type);
+  UNROLL for (int64_t b = 0; b < n; b += 64) v_prefetch(row + c * coded_bytes(type) / coded_len(type) + b);
+}
+
+/* A block of k for few_rows(nt) rows, the first of which is row i of the batch. */
+CODED void few_block(few_ctx *f, int64_t i, const ij_dtype type, const int nt) {
+  const int n_row = few_rows(nt);
+  const fused_row *row = f->rows + i;
+  float *parked = f->parked + i * nt * 16;
+  vec sum[4][FEW_NT];
+  UNROLL for (int r = 0; r < n_row; r++) {
+    UNROLL for (int t = 0; t < nt; t++) sum[r][t] = f->c0 == 0 ? v_zero() : v_load(parked + (r * nt + t) * 16);
+  }
+  const int64_t c0 = f->c0, end = c0 + f->n;
+  const float *x = f->x + c0 * nt;
+  int64_t c = c0;
+  for (; c + FEW_CHUNK <= end; c += FEW_CHUNK, x += FEW_CHUNK * nt) {
+    UNROLL for (int r = 0; r < n_row; r++) few_fetch(f->ahead[i + r], c, type);
+    few_chunk(sum, row, x, c, c0, 4, f->shift, type, nt);
+  }
+  const int64_t tail = IJ_MIN(coded_len(type), (int64_t)FEW_CHUNK);
+  for (; tail < FEW_CHUNK && c < end; c += tail, x += tail * nt) few_chunk(sum, row, x, c, c0, (int)(tail / 16), f->shift, type, nt);
+  UNROLL for (int r = 0; r < n_row; r++) {
+    UNROLL for (int t = 0; t < nt; t++) v_store(parked + (r * nt + t) * 16, sum[r][t]);
+  }
+}
+
+/* Takes rows r on as the batch; in their places come those of the next batch, or after the last the caller's next. */
+static void few_batch(few_ctx *f, int64_t r) {
+  const ij_matmul *m = f->m;
+  const int64_t n_row = IJ_MIN(V, f->r1 - r), n_later = f->r1 - r - V;
+  const char *w = (const char *)m->w + r * m->w_stride;
+  for (int64_t i = 0; i < V; i++) {
+    const int64_t at = IJ_MIN(i, n_row - 1);
+    fused_row *row = &f->rows[i];
+    row->codes = (const uint8_t *)w + at * m->w_stride;
+    f->ahead[i] = w + (i < n_later ? V + i : at) * m->w_stride;
+    if (n_later <= 0 && m->w_next && i < m->n_next) f->ahead[i] = (const char *)m->w_next + i * m->w_stride;
+    if (!m->scales) continue;
+    row->s = ij__stretch_of(m, r + at);
+    row->bytes = row->s.scales;
+  }
+}
+
+/* The scales of n rows of the batch (a multiple of two) for the block of k: all before the first is used, so that nothing waits. */
+CODED void few_scales(few_ctx *f, int64_t n, const ij_dtype type) {
+  const int64_t bytes = coded_bytes(type);
+  if ((type == IJ_DTYPE_Q4_K || type == IJ_DTYPE_Q5_K) && f->n == 512) { /* four blocks of two rows at once */
+    for (int64_t i = 0; i < n; i += 2) {
+      float *out = f->rows[i].scales, *out2 = f->rows[i + 1].scales;
+      const uint8_t *b = f->rows[i].codes + f->c0 / 256 * bytes, *b2 = f->rows[i + 1].codes + f->c0 / 256 * bytes;
+      k_scales((float *const[4]){out, out + 16, out2, out2 + 16}, (const uint8_t *const[4]){b, b + bytes, b2, b2 + bytes}, 4);
+    }
+    return;
+  }
+  for (int64_t i = 0; i < n; i++) fused_scales(&f->rows[i], f->c0, f->n, type, f->shift);
+}
+
+/* x, the tokens of a step side by side, in the order of lanes of the type. */
+static void few_pack(float *out, const ij_matmul *m, lane_order order) {
+  for (int64_t t = 0; t < m->n; t++) {
+    const float *x = m->x + t * m->ldx;
+    for (int64_t k = 0; k < m->k; k += 16) order_x(out + k * m->n + t * 16, x + k, 16, order);
+  }
+}
+
+/* y of n_row rows from the parked sums. */
+static void few_store(const few_ctx *f, float *y, int64_t n_row, lane_order order) {
+  float sums[FEW_NT * BATCH];
+  const int64_t nt = f->nt;
+  for (int64_t t = 0; t < nt; t++) {
+    for (int64_t g = 0; g < BATCH_GROUPS; g++) {
+      vec c[MR][PASSES];
+      for (int64_t i = 0; i < MR; i++) c[i][0] = plain_order(v_load(f->parked + ((g * MR + i) * nt + t) * 16), order);
+      store_sums(sums + t * BATCH + g * 16, 0, MR, c);
+    }
+  }
+  store_batch(y, f->m->ldy, sums, nt, n_row);
+}
+
+/* What is made for a type: its scales, and its product for each number of tokens. */
+typedef struct few_type {
+  void (*scales)(few_ctx *f, int64_t n);
+  void (*block[FEW_NT + 1])(few_ctx *f, int64_t i);
+} few_type;
+
+/* Rows r0 on. */
+static void few_run(few_ctx *f, int64_t r0, const few_type *of, ij_dtype type) {
+  const ij_matmul *m = f->m;
+  const int64_t block_len = few_block_len((int)f->nt), step = few_rows((int)f->nt);
+  for (int64_t r = r0; r < f->r1; r += V) {
+    const int64_t n_row = IJ_MIN(V, f->r1 - r);
+    few_batch(f, r);
+    for (f->c0 = 0; f->c0 < m->k; f->c0 += block_len) {
+      f->n = IJ_MIN(block_len, m->k - f->c0);
+      of->scales(f, ij__div_up(n_row, step) * step);
+      for (int64_t i = 0; i < n_row; i += step) of->block[f->nt](f, i);
+    }
+    few_store(f, m->y + r, n_row, order_of(type));
+  }
+}
+
+/* One function for a type and a number of tokens. */
+#define FEW_BLOCK(id, n) \
+  static __attribute__((noinline)) void few_##id##_##n(few_ctx *f, int64_t i) { few_block(f, i, IJ_DTYPE_##id, n); }
+#define FEW_BLOCKS(id) \
+  FEW_BLOCK(id, 2) FEW_BLOCK(id, 3) FEW_BLOCK(id, 4) FEW_BLOCK(id, 5) FEW_BLOCK(id, 6) FEW_BLOCK(id, 7) FEW_BLOCK(id, 8) \
+  static void few_scales_##id(few_ctx *f, int64_t n) { few_scales(f, n, IJ_DTYPE_##id); }
+FEW_LIST(FEW_BLOCKS)
+
+static void matmul_few(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, ij_dtype type, const few_type *of) {
+  const bool wide_side = ij__dtype_is_affine(type) && m->side_dtype == IJ_DTYPE_F32; /* no published file has any */
+  if (m->n < 2 || m->n > FEW_NT || m->k * m->n > IJ_MATMUL_SCRATCH - 16 || wide_side) {
+    general[type](m, r0, r1, scratch);
+    return;
+  }
+  float *x = (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
+  few_ctx f;
+  f.m = m;
+  f.x = x;
+  f.r1 = r1;
+  f.nt = m->n;
+  f.shift = m->group == 64 ? 6 : m->group == 32 ? 5 : 7;
+  memset(f.parked, 0, sizeof f.parked); /* rows that a short batch lacks are folded too, and dropped */
+  few_pack(x, m, order_of(type));
+  few_run(&f, r0, of, type);
+}
+
+#define MATMUL_FEW(id)                                                                                                           \
+  static void matmul_few_##id(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {                                      \
+    static const few_type of = {few_scales_##id, {NULL, NULL, few_##id##_2, few_##id##_3, few_##id##_4, few_##id##_5, few_##id##_6,  \
+                                                  few_##id##_7, few_##id##_8}};                                                  \
+    matmul_few(m, r0, r1, scratch, IJ_DTYPE_##id, &of);                                                                          \
+  }
+FEW_LIST(MATMUL_FEW)
+
+void ij__matmul_few_fill_avx512(ij_kernels *k) {
+  memcpy(general, k->matmul, sizeof general);
+#define SET_FEW(id) k->matmul[IJ_DTYPE_##id] = matmul_few_##id;
+  FEW_LIST(SET_FEW)
+#undef SET_FEW
+}
