@@ -4,13 +4,15 @@
 #include "model/gemm.h"
 
 #define CHUNK_BYTES (512 * 1024) /* of weights per chunk when few rows share them: prefetching stays inside a chunk, so it should be long */
+#define CHUNK_BATCH 16           /* a multiple of which those of several rows should be: they fold so many sums at a time */
 #define MANY_ROWS 16             /* from here on products are bound by arithmetic and want taller panels */
 
 int64_t ij__gemm_chunk_rows(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_t n, int64_t n_matrices, int64_t many) {
-  int64_t rows = row_bytes > 0 ? CHUNK_BYTES / row_bytes : IJ_CHUNK_ROWS_MAX;
+  int64_t bytes = n > 1 ? 2 * CHUNK_BYTES : CHUNK_BYTES, rows = row_bytes > 0 ? bytes / row_bytes : IJ_CHUNK_ROWS_MAX;
   rows = n >= MANY_ROWS ? many : IJ_MIN(rows, (int64_t)IJ_CHUNK_ROWS_MAX);
   int64_t want = 4 * (int64_t)ij__pool_threads(net->pool);
   while (rows > 8 && ij__div_up(w_rows, rows) * n_matrices < want) rows /= 2;
+  if (n > 1 && rows > CHUNK_BATCH) rows -= rows % CHUNK_BATCH;
   return IJ_MAX(rows, (int64_t)1);
 }
 
