@@ -99,7 +99,7 @@ typedef struct ij_experts_stats {
   bool direct;                 /* every file past the page cache */
   int64_t n_slots;             /* experts that fit; mapped and resident: all */
   size_t slot_bytes;           /* memory of the slots */
-  int64_t n_hit, n_miss;       /* experts acquired that were there, and that had to be read */
+  int64_t n_hit, n_miss;       /* experts acquired that were there, and that had to be read for it, be it on a guess */
   int64_t n_guess, n_guess_used, n_guess_cancelled; /* reads begun on a guess; of these used by the next acquire; taken back */
   uint64_t expert_bytes;       /* bytes of the experts read, as they lie in the files */
   uint64_t read_bytes;         /* bytes read for them, alignment included */
