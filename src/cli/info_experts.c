@@ -139,7 +139,7 @@ static void print_layers(const use *f) {
 
 static void print_text(const use *f) {
   const ij_usage_info *u = &f->u;
-  double n = (double)(u->n_hit + u->n_miss);
+  double n = (double)u->n_hit + (double)u->n_miss;
   out_text("use of experts  ");
   out_name(f->path);
   out_printf("\nsessions        %lld, %lld tokens\n", (long long)u->n_sessions, (long long)u->n_tokens);
@@ -208,7 +208,7 @@ static void print_json(const use *f) {
   member_int("n_tokens", u->n_tokens);
   member_int("n_hit", u->n_hit);
   member_int("n_miss", u->n_miss);
-  member_real("hit_rate", ratio((double)u->n_hit, (double)(u->n_hit + u->n_miss)));
+  member_real("hit_rate", ratio((double)u->n_hit, (double)u->n_hit + (double)u->n_miss));
   member_int("read_bytes", (int64_t)u->read_bytes);
   member_real("bytes_per_token", ratio((double)u->read_bytes, (double)u->n_tokens));
   member_real("read_bytes_per_s", ratio((double)u->read_bytes, u->read_seconds));

@@ -25,6 +25,9 @@ show inkjet info -m model --experts --usage model/config.json --json
 cp "$FIXTURES/tiny.usage" here.usage
 show inkjet info model --experts --usage here.usage
 inkjet info model --experts --usage here.usage --json
+# Counters as large as they can be, from whoever.
+inkjet info model --experts --usage "$FIXTURES/tiny_full.usage" | grep '^hit rate'
+inkjet info model --experts --usage "$FIXTURES/tiny_full.usage" --json | grep -o '"hit_rate":[^,]*'
 show inkjet info model --experts --drive
 show inkjet info model --experts --usage here.usage --ctx 100000000
 few() { inkjet info model --experts --usage here.usage --threads 1 --home streamed --ctx 100 --mem "$@"; }
