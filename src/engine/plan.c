@@ -262,15 +262,21 @@ static bool choose_streamed(const ij_planner *p, ij_plan_way *w) {
 }
 
 /* A model that is a part of the program has no file to read experts from. */
-static bool can_stream(const ij_planner *p) {
-  return p->weights.n_layers > 0 && strncmp(ij__ckpt_file_path(p->model->ckpt, 0), IJ_MEMFS_PREFIX, sizeof IJ_MEMFS_PREFIX - 1) != 0;
+static bool is_in_memory(const ij_planner *p) { return strncmp(ij__ckpt_file_path(p->model->ckpt, 0), IJ_MEMFS_PREFIX, sizeof IJ_MEMFS_PREFIX - 1) == 0; }
+
+bool ij__plan_can_stream(const ij_planner *p) { return p->weights.n_layers > 0 && !is_in_memory(p); }
+
+static ij_status check_home(const ij_planner *p, ij_err *err) {
+  if (p->options->home != IJ_HOME_STREAMED || !is_in_memory(p)) return IJ_OK;
+  return ij__fail(err, IJ_E_UNSUPPORTED, p->model->path, "--home streamed reads experts from the files of a model, and this one has none: it is a part of the program, and "
+                  "in memory as it is. Leave --home out, or name a model in files");
 }
 
 static bool choose(const ij_planner *p, ij_plan_way *w) {
   ij_home home = p->options->home;
   if (home == IJ_HOME_STREAMED) return choose_streamed(p, w);
   if (home != IJ_HOME_AUTO) return choose_whole(p, home, w);
-  return choose_whole(p, IJ_HOME_MAPPED, w) || (can_stream(p) && choose_streamed(p, w));
+  return choose_whole(p, IJ_HOME_MAPPED, w) || (ij__plan_can_stream(p) && choose_streamed(p, w));
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ result */
@@ -310,6 +316,7 @@ static int64_t held_slots(const ij_weights_need *k, size_t room) {
 static void fill_choice(const ij_planner *p, const ij_plan_way *w, ij_plan *out) {
   const ij_weights_need *k = &p->weights;
   size_t room = ij__plan_less(out->bound, fixed_need(p, w));
+  if (is_loose(p, w->home)) room = ij__plan_less(room, k->dense - k->floats); /* which need not fit, but takes its place before any expert */
   out->home = w->home;
   out->experts_held = k->n_total;
   if (w->home == IJ_HOME_STREAMED) {
@@ -327,7 +334,8 @@ ij_status ij__plan_fill_found(const ij_model *m, const ij_model_options *o, cons
   measure_dense(m, &p.weights);
   measure_experts(m, &p.weights);
   fill_found(&p, out);
-  ij_status s = measure_other(&p, err);
+  ij_status s = check_home(&p, err);
+  if (s == IJ_OK) s = measure_other(&p, err);
   if (s != IJ_OK) return s;
   bool works = choose(&p, &way);
   fill_needs(&p, &way, out);

@@ -68,6 +68,9 @@ size_t ij__plan_step(const ij_planner *p, const ij_plan_way *w);
 size_t ij__plan_need(const ij_planner *p, const ij_plan_way *w);
 bool ij__plan_fits(const ij_planner *p, const ij_plan_way *w);
 
+/* There are experts, and files to read them from. */
+bool ij__plan_can_stream(const ij_planner *p);
+
 /* plan_refuse.c: says why nothing works, and what would. IJ_E_NOMEM. */
 ij_status ij__plan_refuse(const ij_planner *p, ij_home home, ij_err *err);
 /* A bound that cannot be kept: it is above what the control group or the process may ever use. */

@@ -49,15 +49,15 @@ static void add_option(ij_buf *b, int *n, const char *fmt, ...) {
   ij__buf_printf(b, "%s%s", (*n)++ ? "; " : "", text);
 }
 
-/* A bound asked for may simply be raised, as far as the rest allows. */
+/* A bound asked for may simply be raised, as far as the rest allows; and who asks for one gets what is otherwise left free. */
 static void suggest_mem(const ij_planner *p, const ij_plan_way *w, ij_buf *b, int *n) {
-  ij_model_options without = *p->options;
-  ij_planner free_now = *p;
-  size_t need = ij__plan_need(p, w);
-  without.mem_bytes = need;
-  free_now.options = &without;
-  if (p->options->mem_bytes && need < SIZE_MAX - MB && ij__plan_bound(&free_now, w->home, NULL) >= need)
-    add_option(b, n, "--mem %zuM", (need + MB - 1) / MB);
+  ij_model_options other = *p->options;
+  ij_planner with = *p;
+  with.options = &other;
+  other.mem_bytes = 1; /* a bound, whichever: mapped weights then must fit, too */
+  size_t need = ij__plan_need(&with, w);
+  other.mem_bytes = need;
+  if (need < SIZE_MAX - MB && ij__plan_bound(&with, w->home, NULL) >= need) add_option(b, n, "--mem %zuM", (need + MB - 1) / MB);
 }
 
 static int suggest(const ij_planner *p, const ij_plan_way *asked, ij_buf *b) {
@@ -80,7 +80,7 @@ static int suggest(const ij_planner *p, const ij_plan_way *asked, ij_buf *b) {
     char room[24];
     add_option(b, &n, "caches of at most %s (--cache, --media-cache)", size_text(room, ij__plan_less(ij__plan_bound(p, asked->home, NULL), ij__plan_need(p, &alone))));
   }
-  if (asked->home != IJ_HOME_STREAMED && p->options->home != IJ_HOME_AUTO && p->weights.n_layers) {
+  if (asked->home != IJ_HOME_STREAMED && p->options->home != IJ_HOME_AUTO && ij__plan_can_stream(p)) {
     ij_plan_way streamed = *asked;
     streamed.home = IJ_HOME_STREAMED;
     if (ij__plan_fits(p, &streamed)) add_option(b, &n, "--home streamed");
@@ -117,7 +117,7 @@ ij_status ij__plan_refuse(const ij_planner *p, ij_home home, ij_err *err) {
   ij_buf parts = {0}, options = {0};
   add_needs(p, &asked, &parts);
   int n_options = suggest(p, &asked, &options);
-  if (n_options == 0) ij__buf_puts(&options, "no option alone is enough: a smaller quantization, or more memory");
+  if (n_options == 0) ij__buf_puts(&options, "No option alone is enough: a smaller quantization, or more memory");
   if (n == SIZE_MAX) snprintf(need, sizeof need, "more than 16 EB");
   else size_text(need, n);
   ij_status s = parts.failed || options.failed

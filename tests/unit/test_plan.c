@@ -302,6 +302,30 @@ static void advice_about_callers(void) {
   CHECK_OK(fill(&with, &f, &p, &err), err);
 }
 
+/* Without a bound some memory is left free; who needs just that can ask for it. */
+static void the_reserve_can_be_had(void) {
+  ij_model_options o = ask();
+  ij_found f = far_away();
+  ij_plan p;
+  ij_err err = {0};
+  size_t need = least_mem(o);
+  f.machine_free = need + 2 * MIB;
+  CHECK_INT(fill(&o, &f, &p, &err), IJ_E_NOMEM);
+  o.mem_bytes = advised(&err, "--mem ") * 1000000;
+  CHECK(o.mem_bytes >= need && o.mem_bytes < need + 1000000);
+  CHECK_OK(fill(&o, &f, &p, &err), err);
+  o = ask();
+  o.home = IJ_HOME_MAPPED; /* with a bound all of it must fit, not just what has to without one */
+  o.plan_other = 300 * MIB;
+  o.mem_bytes = 0;
+  need = least_mem(o);
+  f.machine_free = need + 2 * MIB;
+  CHECK_INT(fill(&o, &f, &p, &err), IJ_E_NOMEM);
+  o.mem_bytes = advised(&err, "--mem ") * 1000000;
+  CHECK(o.mem_bytes >= need && o.mem_bytes < need + 1000000);
+  CHECK_OK(fill(&o, &f, &p, &err), err);
+}
+
 static void nothing_helps(void) {
   ij_model_options o = ask();
   ij_found f = far_away();
@@ -372,6 +396,7 @@ static void homes_by_name(void) {
   p = plan_for(&o, &f);
   CHECK_INT(p.home, IJ_HOME_MAPPED);
   CHECK(p.bound < all);
+  CHECK(p.experts_held < p.experts_total && p.expert_room < p.expert_bytes); /* what every token reads is in memory before any expert is */
   f = far_away();
   o.plan_ctx = 256; /* with a bound it would not keep to it */
   o.mem_bytes = least_mem(o) - 1;
@@ -532,6 +557,7 @@ static void any_memory(void) {
     if (s == IJ_OK) {
       n_ok++;
       CHECK(fixed(&p) - (loose ? p.dense_bytes : 0) + (loose ? 0 : p.expert_room) <= p.bound);
+      CHECK(!loose || p.expert_room <= p.bound - IJ_MIN(p.bound, fixed(&p) - m->weights.n_floats * sizeof(float)) || p.expert_room == 0);
       CHECK(p.max_batch <= o.max_batch && p.max_batch >= IJ_MIN(o.max_batch, 16));
       CHECK(o.home == IJ_HOME_AUTO ? p.home == IJ_HOME_MAPPED || p.home == IJ_HOME_STREAMED : p.home == o.home);
     } else {
@@ -647,6 +673,7 @@ int main(void) {
   RUN(streamed_sessions_reach_back_a_step);
   RUN(too_small_a_bound);
   RUN(advice_about_callers);
+  RUN(the_reserve_can_be_had);
   RUN(nothing_helps);
   RUN(absurd_contexts);
   RUN(homes_by_name);

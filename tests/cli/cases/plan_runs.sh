@@ -16,4 +16,7 @@ done
 inkjet run -m model --ids 1,2,3 -n 12 --verbose --mem 900T > out 2> err
 grep -q 'such a bound cannot be kept' err && echo 'inkjet: warning: --mem allows X, but the machine leaves X now: that is the bound
 plan: X (the machine), weights are mapped: X and experts X, caches X, buffers X' || grep -E '^(plan|inkjet: warning)' err | sizes
+# A part of the program has no file to read from, which more memory does not change.
+show inkjet run --home streamed --ids 1,2,3
+show inkjet info --plan --home streamed
 ls
