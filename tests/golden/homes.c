@@ -1,9 +1,9 @@
 /* homes.c: one answer, wherever the weights are. The logits of a checkpoint must have the same bits mapped, resident, and streamed through any number
  * of slots, with any threads, chunks and guesses.
  *
- *   homes FOLDER...    each holds a checkpoint and golden.json; @FILE lists folders
+ *   homes [--ways N] FOLDER...    each holds a checkpoint and golden.json; @FILE lists folders
  *
- * Every folder is opened in some of the ways below, in turns, so that each way meets every family of formats.
+ * Every folder is opened in N of the ways below (default: all), in turns, so that each way meets every family of formats.
  */
 #include "engine/engine_int.h"
 #include "golden.h"
@@ -102,11 +102,17 @@ static void same_in_every_home(void) {
 
 int main(int argc, char **argv) {
   static char folders[GOLDEN_MAX_FOLDERS][512];
-  int n = golden_folders(folders, GOLDEN_MAX_FOLDERS, argc - 1, argv + 1);
-  for (int i = 0; i < n; i++) {
+  int first = 1, n_ways = N_WAYS;
+  if (argc > 2 && strcmp(argv[1], "--ways") == 0) {
+    n_ways = atoi(argv[2]);
+    first = 3;
+  }
+  if (n_ways < 1 || n_ways > N_WAYS) TEST_FAIL("expected 1 to %d ways, found %d", N_WAYS, n_ways);
+  int n = golden_folders(folders, GOLDEN_MAX_FOLDERS, argc - first, argv + first);
+  for (int i = 0; i < n && n_ways > 0; i++) {
     folder = folders[i];
-    way_step = n > 5 ? 3 : 1;
-    first_way = n > 5 ? i % 3 : 0;
+    way_step = (N_WAYS + n_ways - 1) / n_ways;
+    first_way = i % way_step;
     RUN(same_in_every_home);
   }
   return test_report();
