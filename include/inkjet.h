@@ -157,6 +157,7 @@ typedef struct ij_plan {
   size_t step_bytes;                       /* buffers of a step of max_batch rows */
   size_t other_bytes;                      /* towers, tokenizer, tables, the program itself */
   size_t caller_bytes;                     /* plan_kept and plan_other */
+  int64_t picture_pixels;                  /* where memory is bounded, of a picture that there is room to read, one at a time; 0: no bound, or no towers */
   /* What follows. */
   ij_home home;                            /* MAPPED, RESIDENT or STREAMED */
   int max_batch;                           /* rows of a step: the option, or less where the bound asks for it */

@@ -111,7 +111,8 @@ typedef struct ij_towers_info {
 } ij_towers_info;
 IJ_API void ij_towers_get_info(const ij_towers *towers, ij_towers_info *out);
 
-/* How these towers want their media: patch of the tower, rescaling from processor_config.json. NULL: the defaults. */
+/* How these towers want their media: patch of the tower, rescaling from processor_config.json; max_pixels as the plan of their model has room for,
+ * one picture at a time. NULL: the defaults. */
 IJ_API ij_media_options ij_towers_media_options(const ij_towers *towers);
 
 /* Rows [first, first + n) of a medium, out [n][hidden] float32. The bits depend on nothing but the medium and the weights. Any thread;

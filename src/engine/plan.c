@@ -27,7 +27,8 @@
 #define THREAD_SPACE ((size_t)10 << 20)  /* of address space that a thread reserves */
 #define TENSOR_BYTES ((size_t)640)      /* of a directory, per tensor: its view, its names, its part of the header */
 #define TOKEN_BYTES ((size_t)320)       /* of a tokenizer, per id, while it is opened: 210 were measured with a rank file */
-#define TOWER_BUFFERS (96 * MB)         /* of a call that encodes: rows on their way, and sums of every worker */
+#define TOWER_BUFFERS (136 * MB)        /* of a call that encodes, 96 at most: rows on their way, and sums of every worker; or of a photograph of 12 M pixels */
+#define PIXEL_BYTES ((size_t)11)        /* of a picture while it is read: its pixels, and the coefficients of a progressive JPEG file of four channels */
 #define READER_BYTES (4 * MB)
 
 static const double shown_hit_rates[5] = {0, 0.25, 0.5, 0.75, 0.9};
@@ -118,6 +119,7 @@ static ij_status measure_other(ij_planner *p, ij_err *err) {
   const ij_config *c = &p->model->config;
   size_t towers = 0, n_layer = (size_t)c->n_layer;
   ij_status s = measure_towers(p, &towers, err);
+  p->has_towers = towers > 0;
   size_t sum = ij__plan_add(PROGRAM_BYTES, towers);
   sum = ij__plan_add(sum, (size_t)p->n_threads * THREAD_BYTES);
   sum = ij__plan_add(sum, ij__plan_mul((size_t)ij__ckpt_n_tensors(p->model->ckpt), TENSOR_BYTES));
@@ -313,10 +315,23 @@ static int64_t held_slots(const ij_weights_need *k, size_t room) {
   return 1 + (int64_t)(share * (double)(k->n_total - 1));
 }
 
+/* Pictures are read one at a time, before they are encoded, in what encoding needs; larger ones in a part of what is left, too. Where nothing is
+ * bounded the page cache makes way for them. */
+static void plan_pictures(const ij_planner *p, const ij_plan_way *w, size_t *room, ij_plan *out) {
+  const size_t usual = (size_t)ij_media_options_default().max_pixels * PIXEL_BYTES;
+  if (!p->has_towers || (w->home != IJ_HOME_STREAMED && !p->options->mem_bytes)) return;
+  size_t spare = w->home == IJ_HOME_STREAMED ? ij__plan_less(*room, p->weights.least) / 8 : ij__plan_less(*room, ij__plan_experts(p, w->home));
+  size_t more = IJ_MIN(ij__plan_less(IJ_MIN(usual, out->bound / 32), TOWER_BUFFERS), spare);
+  *room -= more;
+  out->other_bytes += more;
+  out->picture_pixels = (int64_t)((TOWER_BUFFERS + more) / PIXEL_BYTES);
+}
+
 static void fill_choice(const ij_planner *p, const ij_plan_way *w, ij_plan *out) {
   const ij_weights_need *k = &p->weights;
   size_t room = ij__plan_less(out->bound, fixed_need(p, w));
   if (is_loose(p, w->home)) room = ij__plan_less(room, k->dense - k->floats); /* which need not fit, but takes its place before any expert */
+  plan_pictures(p, w, &room, out);
   out->home = w->home;
   out->experts_held = k->n_total;
   if (w->home == IJ_HOME_STREAMED) {

@@ -40,6 +40,7 @@ typedef struct ij_planner {
   ij_found found;
   ij_weights_need weights;
   int n_threads;
+  bool has_towers;
   size_t other;
 } ij_planner;
 

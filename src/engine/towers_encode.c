@@ -7,6 +7,7 @@
 ij_media_options ij_towers_media_options(const ij_towers *towers) {
   ij_media_options o = ij_media_options_default();
   if (!towers || !towers->w.vision) return o;
+  if (towers->model && towers->model->plan.picture_pixels) o.max_pixels = IJ_MIN(o.max_pixels, towers->model->plan.picture_pixels);
   o.patch = towers->w.plan.patch;
   o.rescale_frac = towers->w.rescale_frac;
   o.rescale_long_edge = towers->w.rescale_long_edge;

@@ -86,6 +86,13 @@ static size_t held_media(const ij_server *server, const ij_worker_options *o) {
   return fits ? n : SIZE_MAX;
 }
 
+/* Where memory is bounded there is room for one picture at a time. */
+static int media_threads(const ij_server *server) {
+  ij_plan plan;
+  ij_model_get_plan(server->model, &plan);
+  return plan.picture_pixels ? 1 : MEDIA_THREADS;
+}
+
 static ij_status open_media(ij_server *server, const ij_serve_options *options, ij_err *err) {
   server->towers = ij_model_towers(server->model);
   if (options->allow_remote_media && !ij__remote_is_there()) {
@@ -101,7 +108,7 @@ static ij_status open_media(ij_server *server, const ij_serve_options *options, 
   server->allow_remote_media = options->allow_remote_media;
   server->max_media_bytes = options->http.max_body;
   ij_status status = ij__encoded_open(&server->encoded, server->towers, options->media_cache_bytes, held_media(server, &options->worker), err);
-  if (status == IJ_OK) status = ij__tasks_open(&server->tasks, MEDIA_THREADS, MEDIA_WAITING, err);
+  if (status == IJ_OK) status = ij__tasks_open(&server->tasks, media_threads(server), MEDIA_WAITING, err);
   return status;
 }
 

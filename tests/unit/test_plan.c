@@ -473,8 +473,26 @@ static void towers_take_memory(void) {
   cw_add(&towers, IJ_DTYPE_BF16, 2, (int64_t[]){1000, 1000}, "model.visual.vision_encoder.layers.0.linear.weight");
   cw_write_tensors(&towers, apart);
   o.mmproj = apart;
-  size_t with = plan_for(&o, &f).other_bytes;
+  p = plan_for(&o, &f);
+  size_t with = p.other_bytes;
   CHECK(with > without + 2000000);
+  CHECK_INT(p.picture_pixels, 0); /* no bound */
+  size_t least = o.mem_bytes = least_mem(o);
+  p = plan_for(&o, &f);
+  CHECK(p.picture_pixels >= 12192768 && p.picture_pixels < 15000000); /* a photograph of 4032 x 3024 */
+  o.home = IJ_HOME_STREAMED;
+  for (size_t i = 1; i < 200; i += 9) {
+    o.mem_bytes = least + i * 100 * MIB;
+    p = plan_for(&o, &f);
+    CHECK(fixed(&p) + p.expert_room <= p.bound);
+    CHECK((size_t)p.picture_pixels * 11 <= p.other_bytes - without);
+  }
+  CHECK(p.picture_pixels > 50000000);
+  o.home = IJ_HOME_AUTO;
+  p = plan_for(&o, &f);
+  CHECK_INT(p.home, IJ_HOME_MAPPED);
+  CHECK_INT(p.experts_held, p.experts_total);
+  CHECK(fixed(&p) + p.expert_room <= p.bound && p.picture_pixels > 50000000);
   o.mmproj = "no/such/towers";
   CHECK_INT(fill(&o, &f, &p, &err), IJ_E_IO);
   cw_free(&towers);
