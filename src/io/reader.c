@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <string.h>
 #include <time.h>
 
 #include "core/alloc.h"
@@ -219,8 +220,19 @@ void ij__reader_close(ij_reader **reader) {
   free_reader(r);
 }
 
+/* Checkpoints have hundreds of files, systems often 256 descriptors. And should a file be replaced by name, who adds it later reads the same one. */
+static bool find_file(const ij_reader *r, const char *path, uint64_t n_bytes, int *file) {
+  for (int i = 0; i < r->n_files; i++) {
+    if (r->files[i]->n_bytes != n_bytes || strcmp(r->files[i]->path, path) != 0) continue;
+    *file = i;
+    return true;
+  }
+  return false;
+}
+
 ij_status ij__reader_add(ij_reader *r, const char *path, uint64_t n_bytes, int *file, ij_err *err) {
   reader_file *f;
+  if (find_file(r, path, n_bytes, file)) return IJ_OK;
   ij_status s = ij__reader_file_open(&f, path, n_bytes, r->buffered, err);
   if (s != IJ_OK) return s;
   reader_file **files = ij__alloc_array((size_t)r->n_files + 1, sizeof *files);

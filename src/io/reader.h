@@ -63,9 +63,9 @@ typedef struct ij_reader_options {
 ij_status ij__reader_open(ij_reader **out, const ij_reader_options *options, ij_err *err); /* options may be NULL */
 void ij__reader_close(ij_reader **reader); /* waits for what is under way */
 
-/* Opens a regular file of exactly n_bytes (what the caller has mapped or checked before; another size is IJ_E_IO). *file counts from 0. Direct
- * reads are tried once here; where they are refused (tmpfs, some network file systems) the file is read through the page cache, and what
- * was read is dropped from it again. */
+/* Opens a regular file of exactly n_bytes (what the caller has mapped or checked before; another size is IJ_E_IO). *file counts from 0; a path
+ * of this size that was added before has its number already, and is not opened again. Direct reads are tried once here; where they are refused
+ * (tmpfs, some network file systems) the file is read through the page cache, and what was read is dropped from it again. */
 ij_status ij__reader_add(ij_reader *reader, const char *path, uint64_t n_bytes, int *file, ij_err *err);
 
 void ij__reader_submit(ij_reader *reader, ij_read *read);

@@ -107,7 +107,7 @@ ij_status ij__reader_file_open(reader_file **out, const char *path, uint64_t n_b
   f->fd = open_file(path, 0);
   ij_status s = IJ_OK;
   if (!f->path) s = ij__fail_nomem(err, path, strlen(path) + 1);
-  else if (f->fd < 0) s = ij__fail_errno(err, errno, path, "cannot open the file");
+  else if (f->fd < 0) s = ij__fail_errno(err, errno, path, errno == EMFILE ? "cannot open the file (ulimit -n allows more)" : "cannot open the file");
   else if (fstat(f->fd, &st) != 0) s = ij__fail_errno(err, errno, path, "cannot stat the file");
   else s = check_file(&st, path, n_bytes, err);
   if (s == IJ_OK && !buffered && !has_no_drive(f->fd)) f->direct_fd = open_direct(path, &st, n_bytes);

@@ -72,6 +72,7 @@ static void change_files(ij_reader_kind kind, bool buffered) {
   CHECK_INT(rename(other, replaced), 0);
   read_one(r, &read);
   check_read(&read); /* of the file that was opened */
+  CHECK_INT(add_file(r, replaced, MIB), read.file); /* also for who asks for it now */
   CHECK_INT(unlink(replaced), 0);
   read_one(r, &read);
   check_read(&read);
@@ -107,7 +108,12 @@ static void only_the_file_that_was_meant_is_added(void) {
   CHECK_OK(ij__memfs_add("builtin:reader", in_memory, 1, &err), err);
   CHECK_INT(ij__reader_add(r, "builtin:reader/x", 5, &file, &err), IJ_E_RANGE);
   CHECK_INT(add_file(r, main_path, FILE_BYTES), 0); /* none of them took a number */
-  CHECK_INT(add_file(r, main_path, FILE_BYTES), 1);
+  path_in(path, "other");
+  write_file(path, bytes, 10);
+  CHECK_INT(add_file(r, path, 10), 1);
+  CHECK_INT(add_file(r, main_path, FILE_BYTES), 0); /* nor does what is open already */
+  CHECK_INT(ij__reader_add(r, main_path, FILE_BYTES - 1, &file, &err), IJ_E_IO);
+  unlink(path);
   ij__reader_close(&r);
   ij__reader_close(&r);
 }
@@ -282,8 +288,9 @@ static void descriptors_run_out(void) {
   CHECK_INT(ij__reader_add(r, main_path, FILE_BYTES, &file, &err), IJ_E_IO);
   CHECK_HAS(err.message, strerror(EMFILE));
   CHECK_INT(add_file(buffered, main_path, FILE_BYTES), 0); /* needs one */
+  CHECK_INT(add_file(buffered, main_path, FILE_BYTES), 0); /* and none again */
   CHECK_INT(ij__reader_add(r, main_path, FILE_BYTES, &file, &err), IJ_E_IO);
-  CHECK_HAS(err.message, "cannot open the file: ");
+  CHECK_HAS(err.message, "cannot open the file (ulimit -n allows more): ");
   ij__reader_close(&r);
   ij__reader_close(&buffered);
 }
