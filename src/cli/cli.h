@@ -76,6 +76,7 @@ struct cli_plan;
 /* plan: what the command is going to take, see cli_plan.h; NULL: one session of the usual length. */
 int open_model(const cli_args *args, const char *path, bool tokenizer, int max_batch, const struct cli_plan *plan, ij_model **out);
 void close_model(const cli_args *args, ij_model **model);      /* of open_model; says how experts were read, and why their use was not kept */
+void raise_descriptors(int64_t n);         /* for n connections and a checkpoint of a thousand files, as far as the system allows; the usual limit is low */
 /* To look at only: whatever its size, it opens. */
 int open_described(const cli_args *args, const char *path, ij_model **out);
 int open_tokenizer(const cli_args *args, ij_tokenizer **out);  /* from --tokenizer, else beside -m */

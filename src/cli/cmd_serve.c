@@ -8,7 +8,6 @@
 #include "core/str.h"
 
 #ifdef IJ_HAS_SERVER
-#include <sys/resource.h>
 
 #include "server/server.h"
 
@@ -84,15 +83,6 @@ static int name_model(serving *s, const char *path) {
     if ((unsigned char)*c < 0x20) return say_misuse(s->args, "--model-name: control characters are not accepted");
   }
   return *s->name ? CLI_EXIT_OK : say_misuse(s->args, "--model-name: the name is empty");
-}
-
-/* As many connections as the options allow need a descriptor each; the usual soft limit is far below what the system would give. */
-static void raise_descriptors(int64_t n) {
-  struct rlimit r;
-  rlim_t want = (rlim_t)n + 256;
-  if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur >= want) return;
-  r.rlim_cur = r.rlim_max == RLIM_INFINITY || r.rlim_max >= want ? want : r.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &r); /* if it is not enough, the server says so */
 }
 
 /* What the worker has to say, such as a damaged file of the prefix cache; from its thread. */
@@ -190,7 +180,7 @@ static int serve(serving *s) {
   if (rc == CLI_EXIT_OK) rc = plan_server(s, path, &plan);
   if (rc == CLI_EXIT_OK) rc = open_model(a, path, true, 0, &plan, &s->model);
   if (rc != CLI_EXIT_OK) return rc;
-  raise_descriptors(a->v[OPT_MAX_CONNECTIONS].i);
+  raise_descriptors(a->v[OPT_MAX_CONNECTIONS].i); /* if it is not enough, the server says so */
   ij_serve_options options = make_options(s);
   return ij__serve(s->model, &options, interrupted_flag(), on_ready, s, &err) == IJ_OK ? CLI_EXIT_OK : say_failed(&err);
 }

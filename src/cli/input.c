@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -19,6 +20,14 @@ int model_path(const cli_args *args, const char **path) {
   if (!*path && cli_n_embedded) *path = BUILTIN_MODEL;
   if (*path) return CLI_EXIT_OK;
   return say_misuse(args, "no model is given and none is built in: pass -m PATH with a checkpoint folder, a .safetensors file or a .gguf file");
+}
+
+void raise_descriptors(int64_t n) {
+  struct rlimit r;
+  rlim_t want = (rlim_t)n + 2304; /* two for a file that is read past the page cache */
+  if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur >= want) return;
+  r.rlim_cur = r.rlim_max == RLIM_INFINITY || r.rlim_max >= want ? want : r.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &r);
 }
 
 ij_kv_type kv_type(const cli_args *args) { return (ij_kv_type)args->v[OPT_KV].i; }

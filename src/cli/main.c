@@ -42,6 +42,7 @@ static int dispatch(cli_args *args, int argc, char **argv) {
 int main(int argc, char **argv) {
   cli_args args = {.start = ij__os_seconds()};
   interrupt_install();
+  raise_descriptors(0);
   int rc = embedded_register();
   if (rc == CLI_EXIT_OK) rc = dispatch(&args, argc, argv);
   rc = out_finish(rc);

@@ -16,6 +16,9 @@ done
 inkjet run -m model --ids 1,2,3 -n 12 --verbose --mem 900T > out 2> err
 grep -q 'such a bound cannot be kept' err && echo 'inkjet: warning: --mem allows X, but the machine leaves X now: that is the bound
 plan: X (the machine), weights are mapped: X and experts X, caches X, buffers X' || grep -E '^(plan|inkjet: warning)' err | sizes
+# Few descriptors by default are no reason to fail, as long as the system would give more.
+(ulimit -Sn 14; inkjet run -m "$FIXTURES/gguf-split/split-Q4_K_M-00001-of-00004.gguf" --ids 1,2,3 -n 2 --home streamed --usage none > out 2> err)
+echo "few descriptors: exit $?"
 # With a bound there is room to read pictures of some size and no larger: one of 16 million pixels, of which only the head is there.
 printf '\x89PNG\x0d\x0a\x1a\x0a\x00\x00\x00\x0dIHDR\x00\x00\x0f\xa0\x00\x00\x0f\xa0\x08\x02\x00\x00\x00\x61\x1dtU\x00\x00\x00\x00IDAT\x35\xaf\x06\x1e\x00\x00\x00\x00IEND\xae\x42\x60\x82' > big.png
 for bound in '--mem 400M' ''; do inkjet run --image big.png $bound --max-long-edge 400 -n 1 'see <__media__>' 2>&1 | sed -E 's/^.*big.png: //; s/[0-9]{8}$/N/; s/(damaged PNG).*/\1/'; done
