@@ -16,6 +16,7 @@
 #include "core/alloc.h"
 #include "core/os.h"
 #include "core/out_file.h"
+#include "core/str.h"
 
 #define VERSION 1u
 #define MAX_FILE_BYTES ((size_t)16 << 20) /* 384 experts on 64 layers are 98 kB */
@@ -262,9 +263,27 @@ static int lock_folder(const char *path) {
   return -1;
 }
 
-ij_status ij__usage_record(const char *path, uint64_t fingerprint, int n_layer, int n_expert, const ij_usage_session *session, ij_err *err) {
+/* What a link stands for, whether or not it is there yet: whoever puts a link beside a model wants the file elsewhere, and renaming a new file
+ * to the name of the link would put it here. From ij__alloc. */
+static char *follow_links(const char *path) {
+  enum { MAX_LINKS = 16, MAX_TARGET = 4096 };
+  char target[MAX_TARGET];
+  char *at = ij__strdup(path);
+  for (int i = 0; at && i < MAX_LINKS; i++) {
+    ssize_t n = readlink(at, target, sizeof target);
+    if (n <= 0 || n == sizeof target) break; /* no link; a longer one is left to fail by itself */
+    const char *slash = target[0] == '/' ? NULL : strrchr(at, '/');
+    ij_buf next = {0};
+    ij__buf_printf(&next, "%.*s%.*s", slash ? (int)(slash - at) + 1 : 0, at, (int)n, target);
+    ij__free(at);
+    at = next.failed ? NULL : next.data;
+    if (next.failed) ij__buf_free(&next);
+  }
+  return at;
+}
+
+static ij_status record_at(const char *path, uint64_t fingerprint, int n_layer, int n_expert, const ij_usage_session *session, ij_err *err) {
   ij_usage u;
-  if (!has_use(n_layer, n_expert, session)) return IJ_OK;
   int lock = lock_folder(path);
   ij_status s = ij__usage_read(&u, path, fingerprint, n_layer, n_expert, NULL);
   if (s == IJ_E_IO || s == IJ_E_FORMAT) s = ij__usage_new(&u, fingerprint, n_layer, n_expert, err); /* what may not be replaced, writing finds out */
@@ -273,5 +292,13 @@ ij_status ij__usage_record(const char *path, uint64_t fingerprint, int n_layer, 
   if (s == IJ_OK) s = ij__usage_write(&u, path, err);
   ij__usage_free(&u);
   if (lock >= 0) close(lock);
+  return s;
+}
+
+ij_status ij__usage_record(const char *path, uint64_t fingerprint, int n_layer, int n_expert, const ij_usage_session *session, ij_err *err) {
+  if (!has_use(n_layer, n_expert, session)) return IJ_OK;
+  char *real = follow_links(path);
+  ij_status s = real ? record_at(real, fingerprint, n_layer, n_expert, session, err) : ij__fail_nomem(err, path, strlen(path));
+  ij__free(real);
   return s;
 }

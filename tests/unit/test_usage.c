@@ -423,6 +423,33 @@ static void sessions_are_recorded(void) {
   CHECK(chmod(folder, 0700) == 0);
 }
 
+/* Who puts a link beside a model wants the file where the link points, also before there is one. */
+static void a_link_stays_one(void) {
+  char link[300], second[300], target[300];
+  struct stat st;
+  ij_err err = {0};
+  snprintf(link, sizeof link, "%s/l.usage", folder);
+  snprintf(second, sizeof second, "%s/second", folder);
+  snprintf(target, sizeof target, "%s/sub/t.usage", folder);
+  CHECK_INT(mkdir(path_of("sub"), 0700), 0);
+  CHECK_INT(symlink(second, link), 0);
+  CHECK_INT(symlink("sub/t.usage", second), 0);
+  for (int i = 1; i < 3; i++) {
+    CHECK_OK(record(link, PRINT, 5, &err), err);
+    CHECK(lstat(link, &st) == 0 && S_ISLNK(st.st_mode));
+    CHECK(lstat(second, &st) == 0 && S_ISLNK(st.st_mode));
+    CHECK(lstat(target, &st) == 0 && S_ISREG(st.st_mode));
+    CHECK_INT(sessions_in(link, PRINT), i);
+  }
+  unlink(second);
+  CHECK_INT(symlink("l.usage", second), 0); /* a ring */
+  CHECK_INT(record(link, PRINT, 5, &err), IJ_E_IO);
+  unlink(target);
+  unlink(link);
+  unlink(second);
+  rmdir(path_of("sub"));
+}
+
 /* Several processes close at once, again and again, while another reads: whole files only, and no session is lost. */
 static void processes_may_close_at_once(void) {
   enum { N_PROCESSES = 4, N_TIMES = 5 };
@@ -464,6 +491,7 @@ int main(void) {
   RUN(what_is_not_ours_is_left_alone);
   RUN(failure_leaves_the_old_file_and_no_other);
   RUN(sessions_are_recorded);
+  RUN(a_link_stays_one);
   RUN(processes_may_close_at_once);
   rmdir(folder);
   return test_report();
