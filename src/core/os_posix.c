@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,6 +39,14 @@ static ij_status open_regular(const char *path, int *fd, size_t *n_bytes, ij_err
   return IJ_OK;
 }
 
+/* ulimit -v counts what is mapped as if it were memory, which it is not: who set it may not know. */
+static ij_status fail_map(int errnum, const char *path, size_t n_bytes, ij_err *err) {
+  struct rlimit l;
+  if (errnum != ENOMEM || getrlimit(RLIMIT_AS, &l) != 0 || l.rlim_cur == RLIM_INFINITY) return ij__fail_errno(err, errnum, path, "cannot map the file");
+  return ij__fail(err, IJ_E_NOMEM, path, "cannot map the file: that takes %zu bytes of addresses, though not of memory, and the limit of this process (ulimit -v) is "
+                  "%llu bytes for everything: raise it, and bound memory by --mem or a control group", n_bytes, (unsigned long long)l.rlim_cur);
+}
+
 ij_status ij__os_map_file(const char *path, ij_file_map *out, ij_err *err) {
   int fd;
   *out = (ij_file_map){0};
@@ -51,7 +60,7 @@ ij_status ij__os_map_file(const char *path, ij_file_map *out, ij_err *err) {
   if (out->n_bytes > 0) {
     void *p = mmap(NULL, out->n_bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED) {
-      s = ij__fail_errno(err, errno, path, "cannot map the file");
+      s = fail_map(errno, path, out->n_bytes, err);
       out->n_bytes = 0;
     } else {
       out->data = p;

@@ -20,11 +20,17 @@ bounded by the control group
 bounded by --mem'
 fi
 rmdir "$group" 2> /dev/null
-if bash -c '(ulimit -v 2000000; inkjet version); exit $?' > /dev/null 2>&1; then
+if bash -c '(ulimit -v 2000000; inkjet --version); exit $?' > /dev/null 2>&1; then
   (ulimit -v 2000000 && exec inkjet info model --plan --mem 3G > out 2>&1)
+  echo "exit $?"
+  grep -o 'inkjet: .*' out
+  dd if=/dev/null of=long.gguf bs=1000000 seek=3000 2> /dev/null
+  (ulimit -v 2000000 && exec inkjet info long.gguf --plan > out 2>&1)
   echo "exit $?"
   grep -o 'inkjet: .*' out
 else
   echo 'exit 1
-inkjet: model: --mem allows 3.00 GB, but the limits of this process (ulimit -v, -d) no more than 2.05 GB in all: such a bound cannot be kept. Ask for at most that, or raise the limit'
+inkjet: model: --mem allows 3.00 GB, but the limits of this process (ulimit -v, -d) no more than 2.05 GB in all: such a bound cannot be kept. Ask for at most that, or raise the limit
+exit 1
+inkjet: long.gguf: cannot map the file: that takes 3000000000 bytes of addresses, though not of memory, and the limit of this process (ulimit -v) is 2048000000 bytes for everything: raise it, and bound memory by --mem or a control group'
 fi
