@@ -60,6 +60,14 @@ static void suggest_mem(const ij_planner *p, const ij_plan_way *w, ij_buf *b, in
   if (need < SIZE_MAX - MB && ij__plan_bound(&with, w->home, NULL) >= need) add_option(b, n, "--mem %zuM", (need + MB - 1) / MB);
 }
 
+/* Only sessions that are kept for later can be fewer: what else a caller takes it cannot do without. */
+static void suggest_cache(const ij_planner *p, const ij_plan_way *asked, ij_buf *b, int *n) {
+  ij_plan_way without = *asked;
+  without.caller = p->options->plan_other;
+  if (p->options->plan_kept && ij__plan_fits(p, &without))
+    add_option(b, n, "--cache %zu", ij__plan_less(ij__plan_bound(p, asked->home, NULL), ij__plan_need(p, &without)) >> 20);
+}
+
 static int suggest(const ij_planner *p, const ij_plan_way *asked, ij_buf *b) {
   int n = 0;
   suggest_mem(p, asked, b, &n);
@@ -74,12 +82,7 @@ static int suggest(const ij_planner *p, const ij_plan_way *asked, ij_buf *b) {
   }
   int sessions = asked->n_sessions > 1 ? most_sessions(p, *asked) : 0;
   if (sessions > 0) add_option(b, &n, "--parallel %d", sessions);
-  ij_plan_way alone = *asked;
-  alone.caller = 0;
-  if (asked->caller && ij__plan_fits(p, &alone)) {
-    char room[24];
-    add_option(b, &n, "caches of at most %s (--cache, --media-cache)", size_text(room, ij__plan_less(ij__plan_bound(p, asked->home, NULL), ij__plan_need(p, &alone))));
-  }
+  suggest_cache(p, asked, b, &n);
   if (asked->home != IJ_HOME_STREAMED && p->options->home != IJ_HOME_AUTO && ij__plan_can_stream(p)) {
     ij_plan_way streamed = *asked;
     streamed.home = IJ_HOME_STREAMED;
@@ -105,7 +108,8 @@ static void add_needs(const ij_planner *p, const ij_plan_way *w, ij_buf *b) {
   add_part(b, what, ij__plan_mul(session, (size_t)w->n_sessions));
   snprintf(what, sizeof what, "a step of %d rows", w->max_batch);
   add_part(b, what, ij__plan_step(p, w));
-  add_part(b, "caches of the caller", w->caller);
+  add_part(b, "sessions kept for later", p->options->plan_kept);
+  add_part(b, "the command itself", p->options->plan_other);
   add_part(b, "the program, tokenizer and towers", ij__plan_other(p, w->home));
 }
 

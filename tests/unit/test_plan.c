@@ -289,11 +289,21 @@ static void advice_about_callers(void) {
   o.mem_bytes = need - 20 * MIB;
   CHECK_INT(fill(&o, &f, &p, &err), IJ_E_NOMEM);
   CHECK_HAS(err.message, "8 sessions of 8192 positions");
-  CHECK_HAS(err.message, "caches of the caller 41.9 MB");
-  CHECK_HAS(err.message, "caches of at most");
+  CHECK_HAS(err.message, "sessions kept for later 31.5 MB; the command itself 10.5 MB");
   with = o;
-  with.plan_kept = with.plan_other = 0;
+  with.plan_kept = advised(&err, "--cache ") * MIB;
+  CHECK(with.plan_kept >= 8 * MIB);
   CHECK_OK(fill(&with, &f, &p, &err), err);
+  with.plan_kept += MIB;
+  CHECK_INT(fill(&with, &f, &p, &err), IJ_E_NOMEM);
+  with = o;
+  with.plan_other += 20 * MIB; /* fewer kept sessions are not enough */
+  CHECK_INT(fill(&with, &f, &p, &err), IJ_E_NOMEM);
+  CHECK(!strstr(err.message, "--cache"));
+  with.plan_kept = 0; /* and there may be none */
+  CHECK_INT(fill(&with, &f, &p, &err), IJ_E_NOMEM);
+  CHECK(!strstr(err.message, "--cache"));
+  CHECK_INT(fill(&o, &f, &p, &err), IJ_E_NOMEM);
   o.mem_bytes = need - 2 * p.session_bytes - 1;
   CHECK_INT(fill(&o, &f, &p, &err), IJ_E_NOMEM);
   CHECK_HAS(err.message, "--parallel 5");
