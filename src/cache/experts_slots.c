@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cache/experts_streamed.h"
+#include "core/os.h"
 
 int64_t ij__expert_slot_index(const streamed_class *c, const streamed_slot *s) { return s - c->slots; }
 
@@ -51,6 +52,7 @@ bool ij__expert_slot_begin(streamed_home *h, int layer, int expert, bool guess) 
     reads[i] = (ij_read){.file = r->file, .offset = r->offset + (uint64_t)r->stride * (uint64_t)expert, .n_bytes = r->n_bytes,
                          .room = room + r->room, .status = IJ_E_CANCELLED};
   }
+  ij__os_touch(room, c->slot_bytes);
   submit(h, c, s);
   return true;
 }

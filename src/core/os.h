@@ -42,6 +42,10 @@ typedef enum ij_advice {
 } ij_advice;
 void ij__os_advise(const void *p, size_t n_bytes, ij_advice advice);
 
+/* Before several threads fill fresh ij__os_pages at once: has the system give them, where large pages suit, while nobody else wants the same one. All
+ * who meet in a large page that is not there yet make it, zero all of it, and only one is kept. Writes a few zeros, all within the n_bytes. */
+void ij__os_touch(void *p, size_t n_bytes);
+
 /* Keeps pages from being swapped out, until they are freed. False: not allowed that many, and nothing was changed. */
 bool ij__os_lock(void *p, size_t n_bytes);
 

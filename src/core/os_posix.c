@@ -213,6 +213,13 @@ void ij__os_advise(const void *p, size_t n_bytes, ij_advice advice) {
   madvise((void *)from, to - from, what);
 }
 
+/* Where pages are small this makes one of them in five hundred, and leaves the rest to who fills them. */
+void ij__os_touch(void *p, size_t n_bytes) {
+  const uintptr_t large = (uintptr_t)2 << 20;
+  uintptr_t end = (uintptr_t)p + n_bytes;
+  for (uintptr_t at = (uintptr_t)p; at < end; at = (at / large + 1) * large) *(volatile char *)at = 0;
+}
+
 bool ij__os_lock(void *p, size_t n_bytes) { return mlock(p, n_bytes) == 0; }
 
 size_t ij__os_page_size(void) {

@@ -137,6 +137,7 @@ static ij_status begin_next(walk *w) {
   ij_read *r = w->idle[--w->n_idle];
   *r = (ij_read){.file = w->c->reader_files[p->file], .offset = from, .n_bytes = n,
                  .room = w->c->block + p->at + (size_t)(page_down(from) - page_down(p->offset))};
+  ij__os_touch(r->room, ij__read_room(from, n));
   ij__reader_submit(w->reader, r);
   w->done += n;
   if (w->done == p->n_bytes) {

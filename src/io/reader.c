@@ -381,6 +381,7 @@ ij_status ij__reader_measure(ij_reader *r, int file, double seconds, double *byt
   m.reads = ij__alloc_zero((size_t)m.n, sizeof *m.reads);
   m.rooms = ij__os_pages(n_rooms);
   if (m.rooms) ij__os_advise(m.rooms, n_rooms, IJ_ADVICE_HUGE);
+  if (m.rooms) ij__os_touch(m.rooms, n_rooms); /* it is the drive that is measured */
   ij_status s = m.reads && m.rooms ? IJ_OK : ij__fail_nomem(err, "the measurement of the drive", n_rooms);
   for (int i = 0; s == IJ_OK && i < m.n; i++) m.reads[i].room = m.rooms + (size_t)i * IJ_READ_PIECE;
   if (s == IJ_OK) s = measure(&m, seconds, bytes_per_s, err);

@@ -3,6 +3,7 @@
 
 #include "core/alloc.h"
 #include "core/map.h"
+#include "core/os.h"
 #include "core/pool.h"
 #include "core/status.h"
 #include "core/str.h"
@@ -126,6 +127,28 @@ static void turns_come_in_the_order_of_asking(void) {
   ij__turn_close(&turn);
 }
 
+/* One byte at the start and at each boundary of large pages, and nothing outside. */
+static void touching_stays_inside(void) {
+  const size_t large = (size_t)2 << 20, n = 3 * large;
+  char *pages = ij__os_pages(n);
+  CHECK(pages != NULL);
+  if (!pages) return;
+  const size_t from[] = {8192, 4096, large - 1}, size[] = {0, 1, 2 * large - 1};
+  for (size_t i = 0; i < 3; i++) {
+    size_t begin = from[i], end = begin + size[i], n_zero = 0, n_want = 0;
+    memset(pages, 1, n);
+    ij__os_touch(pages + begin, end - begin);
+    for (size_t at = 0; at < n; at++) {
+      bool wanted = at >= begin && at < end && (at == begin || (uintptr_t)(pages + at) % large == 0);
+      n_want += wanted;
+      n_zero += pages[at] == 0;
+      if (!wanted && pages[at] == 0) TEST_FAIL("%zu bytes from %zu: byte %zu was written to", end - begin, begin, at);
+    }
+    CHECK_INT(n_zero, n_want);
+  }
+  ij__os_free_pages(pages, n);
+}
+
 int main(void) {
   RUN(status_names);
   RUN(findings_are_cut_in_order);
@@ -133,5 +156,6 @@ int main(void) {
   RUN(map_finds_what_was_added);
   RUN(pool_runs_each_index_once);
   RUN(turns_come_in_the_order_of_asking);
+  RUN(touching_stays_inside);
   return test_report();
 }
