@@ -109,15 +109,21 @@ static ij_status place_run(streamed_home *h, const ij_ckpt *ckpt, int *known, in
   return reader_file(h, ckpt, known, &r->file, err);
 }
 
-/* In which run each array lies. Runs cover all of them by their making. */
+static bool lies_in(const char *data, size_t n_bytes, int64_t stride, const ij_expert_run *run) {
+  return data >= run->data && data + n_bytes <= run->data + run->n_bytes && stride == run->stride;
+}
+
+/* In which run each array lies. Runs cover all of them by their making; of arrays that lie over each other, each goes with the run of its own stride. */
 static void place_arrays(streamed_layer *l, const ij_expert_bank *bank, const ij_expert_run *runs) {
-  const ij_weight *parts[3] = {&bank->gate.first, &bank->up.first, &bank->down.first};
+  const ij_bank_part *parts[3] = {&bank->gate, &bank->up, &bank->down};
   for (int i = 0; i < IJ_EXPERT_ARRAYS; i++) {
-    const ij_weight *w = parts[i / 3];
+    const ij_weight *w = &parts[i / 3]->first;
     const char *data = i % 3 == 0 ? w->data : i % 3 == 1 ? w->scales : w->biases;
+    size_t n_bytes[3];
+    ij__weight_extent(w, n_bytes);
     l->run_of[i] = -1;
     for (int r = 0; data && r < l->n_run; r++) {
-      if (data < runs[r].data || data >= runs[r].data + runs[r].n_bytes) continue;
+      if (!lies_in(data, n_bytes[i % 3], i % 3 == 0 ? parts[i / 3]->stride : parts[i / 3]->side_stride, &runs[r])) continue;
       l->run_of[i] = (signed char)r;
       l->at[i] = (size_t)(data - runs[r].data);
     }

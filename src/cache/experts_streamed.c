@@ -118,7 +118,7 @@ static void want(ij_experts *home, int layer, const int *ids, int n, ij_want kin
 static bool make_way(streamed_home *h) {
   for (int i = h->n_want - 1; i > h->next_out; i--) {
     streamed_slot *s = ij__expert_slot_find(h, h->want_layer, h->want_ids[i]);
-    if (!s || !s->wanted || s->state != SLOT_READY) continue;
+    if (!s || !s->wanted || s->state == SLOT_READING) continue; /* one that failed is read again */
     ij__expert_slot_unwant(h, s);
     return true;
   }
