@@ -12,6 +12,12 @@
 #include "core/alloc.h"
 #include "core/os.h"
 
+#if defined(__APPLE__)
+#define MTIME(st) (st).st_mtimespec
+#else
+#define MTIME(st) (st).st_mtim
+#endif
+
 /* Data, scales or biases of the rows: `bytes` of each, `stride` apart. */
 typedef struct row_part {
   int fd;               /* -1: there is no such part */
@@ -19,6 +25,7 @@ typedef struct row_part {
   uint64_t offset;
   int64_t stride;
   size_t bytes, at;     /* at: in the room */
+  struct timespec mtime;
 } row_part;
 
 struct ij_row_file {
@@ -28,6 +35,7 @@ struct ij_row_file {
   size_t room;
   /* The last failure. */
   _Atomic int bad_part, bad_errno;
+  _Atomic bool changed; /* a file has been written to: for good, even if somebody sets its time back */
   _Atomic int64_t bad_row;
 };
 
@@ -46,6 +54,7 @@ static ij_status open_part(ij_row_file *f, row_part *p, const void *data, size_t
     return ij__fail(err, IJ_E_IO, path, "expected a file of %zu bytes, as when its header was read, found %lld: it was replaced", ij__ckpt_file_size(f->ckpt, p->file),
                     (long long)st.st_size);
   }
+  p->mtime = MTIME(st);
 #if defined(POSIX_FADV_RANDOM)
   posix_fadvise(p->fd, 0, 0, POSIX_FADV_RANDOM);
 #endif
@@ -83,6 +92,12 @@ void ij__row_file_close(ij_row_file **file) {
 
 size_t ij__row_file_room(const ij_row_file *f) { return f->room; }
 
+static void note_failure(ij_row_file *f, int i, int64_t row, int errnum) {
+  atomic_store(&f->bad_errno, errnum);
+  atomic_store(&f->bad_part, i);
+  atomic_store(&f->bad_row, row);
+}
+
 static bool read_part(ij_row_file *f, int i, int64_t row, char *room) {
   const row_part *p = &f->parts[i];
   uint64_t offset = p->offset + (uint64_t)(row * p->stride);
@@ -90,14 +105,22 @@ static bool read_part(ij_row_file *f, int i, int64_t row, char *room) {
     ssize_t n = pread(p->fd, room + p->at + done, p->bytes - done, (off_t)(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      atomic_store(&f->bad_errno, n < 0 ? errno : 0);
-      atomic_store(&f->bad_part, i);
-      atomic_store(&f->bad_row, row);
+      note_failure(f, i, row, n < 0 ? errno : 0);
       return false;
     }
     done += (size_t)n;
   }
   return true;
+}
+
+/* Whether what has been read is of the file that was opened. Asked after reading, as the reader of experts does. */
+static bool is_unchanged(ij_row_file *f, int i, int64_t row) {
+  struct stat st;
+  const row_part *p = &f->parts[i];
+  if (fstat(p->fd, &st) == 0 && (MTIME(st).tv_sec != p->mtime.tv_sec || MTIME(st).tv_nsec != p->mtime.tv_nsec)) atomic_store(&f->changed, true);
+  if (!atomic_load(&f->changed)) return true;
+  note_failure(f, i, row, 0);
+  return false;
 }
 
 bool ij__row_file_read(ij_row_file *f, int64_t row, char *room, ij_weight *out) {
@@ -106,7 +129,7 @@ bool ij__row_file_read(ij_row_file *f, int64_t row, char *room, ij_weight *out) 
   const void **to[3] = {&out->data, &out->scales, &out->biases};
   for (int i = 0; i < 3; i++) {
     if (f->parts[i].fd < 0) continue;
-    if (!read_part(f, i, row, room)) return false;
+    if (!read_part(f, i, row, room) || !is_unchanged(f, i, row)) return false;
     *to[i] = room + f->parts[i].at;
   }
   return true;
@@ -118,6 +141,12 @@ ij_status ij__row_file_explain(const ij_row_file *f, ij_err *err) {
   int64_t row = atomic_load(&f->bad_row);
   int errnum = atomic_load(&f->bad_errno);
   uint64_t offset = p->offset + (uint64_t)(row * p->stride);
+  struct stat st;
+  bool shorter = errnum == 0 && fstat(p->fd, &st) == 0 && (uint64_t)st.st_size < ij__ckpt_file_size(f->ckpt, p->file);
+  if (errnum == 0 && !shorter && atomic_load(&f->changed)) {
+    return ij__fail(err, IJ_E_IO, path, "row %lld of a table, at %" PRIu64 ": expected the file as it was opened, found one modified since: start again, and do not "
+                    "write to a model that is in use", (long long)row, offset);
+  }
   if (errnum == 0) {
     return ij__fail(err, IJ_E_IO, path, "row %lld of a table lies at %" PRIu64 " and the file ends before: it is shorter than when it was opened; start again when it is "
                     "complete", (long long)row, offset);

@@ -17,7 +17,8 @@ void ij__row_file_close(ij_row_file **f);
 
 size_t ij__row_file_room(const ij_row_file *f); /* bytes that one row takes, with its side arrays */
 
-/* Reads a row into room (aligned to 64) and makes *out a matrix of that row alone. False: it cannot be read; ij__row_file_explain says why. */
+/* Reads a row into room (aligned to 64) and makes *out a matrix of that row alone. False: it cannot be read, or the file has been written to since it
+ * was opened; ij__row_file_explain says why. */
 bool ij__row_file_read(ij_row_file *f, int64_t row, char *room, ij_weight *out);
 
 /* Why the last row that failed did. IJ_E_IO. */

@@ -4,7 +4,9 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/os.h"
@@ -279,6 +281,36 @@ static void a_file_that_shrinks_is_an_error(void) {
   cw_write_tensors(&t.file, t.folder);
 }
 
+/* Every expert is in memory, so that only rows of the embedding table are still read. */
+static void a_file_that_is_written_to_is_an_error(void) {
+  char path[300];
+  snprintf(path, sizeof path, "%s/model.safetensors", t.folder);
+  ij_model *m = open_streamed_with(1, 8, IJ_PREDICT_OFF, true, false);
+  ij_session *s = tiny_session(m, N_IDS, 4);
+  ij_err err = {0};
+  int32_t id = 0;
+  for (int layer = 0; layer < m->config.n_layer; layer++) {
+    ij_expert_lease leases[8];
+    if (m->config.dense[layer]) continue;
+    for (int e = 0; e < 8; e++) {
+      CHECK_INT(ij__experts_acquire(m->weights.experts, layer, &e, 1, leases), 1);
+      ij__experts_release(m->weights.experts, leases, 1);
+    }
+  }
+  CHECK_OK(ij_session_eval(s, ids, 9, &err), err);
+  const struct timespec times[2] = {{1, 0}, {1, 0}}; /* those of two writes in one tick would be the same */
+  CHECK_INT(utimensat(AT_FDCWD, path, times, 0), 0);
+  for (int i = 0; i < 2; i++) {
+    CHECK_INT(ij_session_eval(s, &id, 1, &err), IJ_E_IO);
+    CHECK_HAS(err.where, "model.safetensors");
+    CHECK_HAS(err.message, "modified since");
+    CHECK_INT(ij_session_pos(s), 9);
+  }
+  ij_session_close(&s);
+  ij_model_close(&m);
+  cw_write_tensors(&t.file, t.folder);
+}
+
 /* ------------------------------------------------------------------------------------------------------------ what is read */
 
 /* Whatever the room, a chunk asks for each expert once, so it cannot be read more often. */
@@ -464,6 +496,7 @@ int main(void) {
   RUN(all_of_a_batch_fail_and_go_on);
   RUN(a_generation_ends_with_the_error);
   RUN(a_file_that_shrinks_is_an_error);
+  RUN(a_file_that_is_written_to_is_an_error);
   RUN(tied_embeddings);
   RUN(a_chunk_reads_an_expert_at_most_once);
   RUN(opening_fails_and_is_cancelled_cleanly);
