@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,7 +56,9 @@ static void on_lost_file(int number) {
   static const char text[] =
       "inkjet: a file of the model is shorter than when it was opened, or its drive does not answer, and a part that is needed now cannot be read: check "
       "the file and start again (--home resident reads all of it at the start, and does not look at it afterwards)\n";
+  static atomic_flag said = ATOMIC_FLAG_INIT;
   (void)number;
+  while (atomic_flag_test_and_set(&said)) pause(); /* another thread has lost it, too */
   ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
   (void)n;
   remove_doomed();
