@@ -192,6 +192,13 @@ static ij_status parse(ij_json **out, const char *bytes, size_t n, bool exact, c
   return IJ_OK;
 }
 
+size_t ij__json_cost(const char *bytes, size_t n) {
+  const size_t of_value = 2 * sizeof(yyjson_val); /* lists grow by half, and move as they do */
+  size_t n_marks = 1;
+  for (size_t i = 0; i < n; i++) n_marks += bytes[i] == ',' || bytes[i] == ':' || bytes[i] == '[' || bytes[i] == '{';
+  return n + n_marks * of_value; /* n is bounded by what is in memory: less than 2^58 */
+}
+
 ij_status ij__json_parse(ij_json **out, const char *bytes, size_t n, const char *where, ij_err *err) {
   return parse(out, bytes, n, false, where, err);
 }

@@ -23,6 +23,8 @@ ij_status ij__json_parse(ij_json **out, const char *bytes, size_t n, const char 
  * key may be there twice: ij__json_member finds the last, ij__json_next shows all. */
 ij_status ij__json_parse_exact(ij_json **out, const char *bytes, size_t n, const char *where, ij_err *err);
 void ij__json_free(ij_json **doc);
+/* Memory that parsing n bytes takes at most, for who must know it before: a copy of them, and values by the marks that set them apart. */
+size_t ij__json_cost(const char *bytes, size_t n);
 const ij_json_value *ij__json_root(const ij_json *doc);
 
 ij_json_type ij__json_type_of(const ij_json_value *v);

@@ -92,8 +92,16 @@ static bool is_json_type(const char *type) {
   return next == 0 || next == ';' || next == ' ';
 }
 
+/* The parsed body takes memory, too: little for text, many times the body for millions of small values. */
+static bool claim_parsed(http_exchange *x, const char *body, size_t n, api_error *e) {
+  http_claim_result claim = http_claim(x, ij__json_cost(body, n));
+  if (claim == HTTP_CLAIM_TOO_LARGE) return ij__api_fail(e, 413, "body_too_large", "", "the body holds more values than this server has memory for");
+  return claim == HTTP_CLAIM_OK || ij__api_fail(e, 503, "overloaded", "", "too many large requests at once");
+}
+
 static bool read_body(api_run *run, const char *body, size_t n, api_error *e) {
   ij_err err;
+  if (run->x && !claim_parsed(run->x, body, n, e)) return false;
   if (ij__json_parse(&run->r.doc, body, n, "the body", &err) != IJ_OK) return ij__api_error_from(e, &err, "");
   run->r.body = ij__jv_root(run->r.doc, body, n);
   if (ij__jv_type(run->r.body) != IJ_JSON_OBJECT) return ij__api_expected(e, "the body", "a JSON object", run->r.body);

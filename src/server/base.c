@@ -181,6 +181,10 @@ static ij_json *read_object(http_exchange *x, const char *const *known) {
   const char *bytes = http_body(x, &n);
   ij_json *doc = NULL;
   ij_err err = {0};
+  http_claim_result claim = http_claim(x, ij__json_cost(bytes, n));
+  if (claim == HTTP_CLAIM_TOO_LARGE) ij__http_error(x, 413, "body_too_large", "the body holds more values than this server has memory for");
+  if (claim == HTTP_CLAIM_BUSY) ij__http_error(x, 503, "overloaded", "too many large requests at once");
+  if (claim != HTTP_CLAIM_OK) return NULL;
   if (ij__json_parse(&doc, bytes, n, "the request", &err) != IJ_OK) {
     ij__http_error(x, 400, "invalid_json", "the body is not JSON: %s", err.message);
     return NULL;

@@ -62,6 +62,9 @@ const char *http_path(const http_exchange *x);
 const char *http_header(const http_exchange *x, const char *name);       /* any case; NULL: absent */
 const char *http_query(const http_exchange *x, const char *key);         /* decoded; NULL: absent */
 const char *http_body(const http_exchange *x, size_t *n);
+/* Counts n bytes that a handler takes to read the body among those of all bodies, until the connection is done with the request. */
+typedef enum http_claim_result { HTTP_CLAIM_OK, HTTP_CLAIM_BUSY /* not now, or the client has left */, HTTP_CLAIM_TOO_LARGE } http_claim_result;
+http_claim_result http_claim(http_exchange *x, size_t n);
 uint64_t http_id(const http_exchange *x);                                /* a number of its own, for logs and ids */
 
 /* ---- the reply */

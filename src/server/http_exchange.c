@@ -104,8 +104,9 @@ void ij__http_detach(http_exchange *x, bool clean) {
   pthread_mutex_lock(&x->lock);
   x->connection = NULL;
   if (!clean) atomic_store(&x->gone, true);
+  size_t held = x->body.cap + x->claimed;
   pthread_mutex_unlock(&x->lock);
-  atomic_fetch_sub(&server->body_bytes, x->body.cap);
+  atomic_fetch_sub(&server->body_bytes, held);
   http_release(x);
 }
 
@@ -123,6 +124,20 @@ const char *http_header(const http_exchange *x, const char *name) { return ij__h
 const char *http_query(const http_exchange *x, const char *key) { return ij__http_pairs_find(&x->query, key, false); }
 uint64_t http_id(const http_exchange *x) { return x->id; }
 bool http_gone(const http_exchange *x) { return atomic_load(&x->gone); }
+
+http_claim_result http_claim(http_exchange *x, size_t n) {
+  http_server *s = x->server;
+  http_claim_result result = HTTP_CLAIM_BUSY;
+  if (n > s->max_body_bytes - IJ_MIN(x->body.cap, s->max_body_bytes)) return HTTP_CLAIM_TOO_LARGE;
+  pthread_mutex_lock(&x->lock);
+  size_t held = atomic_load(&s->body_bytes);
+  while (x->connection && held <= s->max_body_bytes && n <= s->max_body_bytes - held && result != HTTP_CLAIM_OK) {
+    if (atomic_compare_exchange_weak(&s->body_bytes, &held, held + n)) result = HTTP_CLAIM_OK;
+  }
+  if (result == HTTP_CLAIM_OK) x->claimed += n;
+  pthread_mutex_unlock(&x->lock);
+  return result;
+}
 
 const char *http_body(const http_exchange *x, size_t *n) {
   *n = x->body.len;

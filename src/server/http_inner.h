@@ -59,6 +59,7 @@ struct http_exchange {
   char *path;
   ij_buf headers, query;          /* name NUL value NUL ... */
   ij_buf body;
+  size_t claimed;                 /* beside it, with the lock */
   size_t declared;                /* Content-Length, SIZE_MAX: chunked */
   const http_route *route;
   const char *cors_origin;        /* the client's, when it is allowed; in `headers` */

@@ -88,6 +88,7 @@ bool http_gone(const http_exchange *x) { (void)x, abort(); }
 http_exchange *http_keep(http_exchange *x) { (void)x, abort(); }
 void http_release(http_exchange *x) { (void)x, abort(); }
 const char *http_header(const http_exchange *x, const char *name) { (void)x, (void)name, abort(); }
+http_claim_result http_claim(http_exchange *x, size_t n) { (void)x, (void)n, abort(); }
 const char *http_body(const http_exchange *x, size_t *n) { (void)x, (void)n, abort(); }
 uint64_t http_id(const http_exchange *x) { (void)x, abort(); }
 bool ij__tasks_add(ij_tasks *t, void (*work)(void *arg), void *arg) { (void)t, (void)work, (void)arg, abort(); }
