@@ -181,7 +181,7 @@ typedef struct ij_streaming_info {
   int64_t n_slots;
   int64_t n_hit, n_miss;                   /* experts that were there when asked for; that had to be read */
   int64_t n_guess, n_guess_used, n_guess_cancelled;
-  uint64_t expert_bytes, read_bytes;       /* of the missed experts; read for them, alignment included */
+  uint64_t expert_bytes, read_bytes;       /* of the experts read, on guesses that were wrong too; read for them, alignment included */
   double read_seconds, wait_seconds;       /* reads were under way; computing waited for them */
   int64_t n_tokens;                        /* rows evaluated */
   const char *usage_note;                  /* why usage_path was not used; NULL: nothing to say. Lives as long as the model */

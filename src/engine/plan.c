@@ -269,7 +269,12 @@ static bool is_in_memory(const ij_planner *p) { return strncmp(ij__ckpt_file_pat
 bool ij__plan_can_stream(const ij_planner *p) { return p->weights.n_layers > 0 && !is_in_memory(p); }
 
 static ij_status check_home(const ij_planner *p, ij_err *err) {
-  if (p->options->home != IJ_HOME_STREAMED || !is_in_memory(p)) return IJ_OK;
+  if (p->options->home != IJ_HOME_STREAMED) return IJ_OK;
+  if (p->weights.n_layers == 0) {
+    return ij__fail(err, IJ_E_UNSUPPORTED, p->model->path, "--home streamed reads experts when they are needed, and this model has none: every token reads all of its "
+                    "weights. Leave --home out, or ask for --home resident");
+  }
+  if (!is_in_memory(p)) return IJ_OK;
   return ij__fail(err, IJ_E_UNSUPPORTED, p->model->path, "--home streamed reads experts from the files of a model, and this one has none: it is a part of the program, and "
                   "in memory as it is. Leave --home out, or name a model in files");
 }

@@ -485,6 +485,40 @@ static void tied_embeddings(void) {
   tiny_free(&tied);
 }
 
+/* All layers are dense, or only the last is not: there is little to stream, or nothing, which is said. */
+static void models_of_few_experts(void) {
+  for (int n_moe = 0; n_moe < 2; n_moe++) {
+    static float in_home[4][N_VOCAB];
+    static tiny few;
+    cw_dims d = cw_usual();
+    for (int i = 0; i < d.n_layer; i++) d.is_dense[i] = i < d.n_layer - n_moe;
+    tiny_build(&few, &d, IJ_DTYPE_F32, "");
+    cw_write_tensors(&few.file, few.folder);
+    for (int home = IJ_HOME_AUTO; home <= IJ_HOME_STREAMED; home++) {
+      ij_model_options o = ij_model_options_default();
+      ij_model *m = NULL;
+      ij_err err = {0};
+      o.home = (ij_home)home;
+      o.predict = IJ_PREDICT_ON;
+      ij_status s = ij_model_open(&m, few.folder, &o, &err);
+      if (n_moe == 0 && home == IJ_HOME_STREAMED) {
+        CHECK_INT(s, IJ_E_UNSUPPORTED);
+        CHECK_HAS(err.message, "this model has none");
+        continue;
+      }
+      CHECK_OK(s, err);
+      if (!m) continue;
+      ij_session *x = tiny_session(m, 32, 4);
+      for (int i = 0; i < 20; i++) CHECK_OK(ij_session_eval(x, ids + i, 1, &err), err);
+      memcpy(in_home[home], ij_session_logits(x), sizeof in_home[home]);
+      CHECK(memcmp(in_home[0], in_home[home], sizeof in_home[0]) == 0);
+      ij_session_close(&x);
+      ij_model_close(&m);
+    }
+    tiny_free(&few);
+  }
+}
+
 int main(void) {
   cw_dims d = cw_usual();
   d.n_expert = 8;
@@ -498,6 +532,7 @@ int main(void) {
   RUN(a_file_that_shrinks_is_an_error);
   RUN(a_file_that_is_written_to_is_an_error);
   RUN(tied_embeddings);
+  RUN(models_of_few_experts);
   RUN(a_chunk_reads_an_expert_at_most_once);
   RUN(opening_fails_and_is_cancelled_cleanly);
   RUN(opening_without_memory);
