@@ -142,14 +142,14 @@ ij_status ij__row_file_explain(const ij_row_file *f, ij_err *err) {
   int errnum = atomic_load(&f->bad_errno);
   uint64_t offset = p->offset + (uint64_t)(row * p->stride);
   struct stat st;
-  bool shorter = errnum == 0 && fstat(p->fd, &st) == 0 && (uint64_t)st.st_size < ij__ckpt_file_size(f->ckpt, p->file);
-  if (errnum == 0 && !shorter && atomic_load(&f->changed)) {
-    return ij__fail(err, IJ_E_IO, path, "row %lld of a table, at %" PRIu64 ": expected the file as it was opened, found one modified since: start again, and do not "
+  uint64_t expected = ij__ckpt_file_size(f->ckpt, p->file), found = fstat(p->fd, &st) == 0 ? (uint64_t)st.st_size : expected;
+  if (errnum == 0 && found == expected && atomic_load(&f->changed)) {
+    return ij__fail(err, IJ_E_IO, path, "row %lld of a table, at offset %" PRIu64 ": expected the file as it was opened, found one modified since: start again, and do not "
                     "write to a model that is in use", (long long)row, offset);
   }
   if (errnum == 0) {
-    return ij__fail(err, IJ_E_IO, path, "row %lld of a table lies at %" PRIu64 " and the file ends before: it is shorter than when it was opened; start again when it is "
-                    "complete", (long long)row, offset);
+    return ij__fail(err, IJ_E_IO, path, "row %lld of a table, at offset %" PRIu64 ": expected a file of %" PRIu64 " bytes, as when it was opened, found %" PRIu64 ": it was %s "
+                    "while in use; download or copy it again and start again", (long long)row, offset, expected, found, found < expected ? "cut short" : "written to");
   }
   ij__fail_errno(err, errnum, path, "cannot read a row of a table");
   return IJ_E_IO;
