@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -57,7 +58,17 @@ static ij_status open_part(ij_out_file *f, ij_err *err) {
   return ij__fail_errno(err, errno, f->path, "cannot create the file");
 }
 
+/* Renaming would put a file into the place of a device: of /dev/null, where the user may. */
+static ij_status check_target(const char *path, ij_err *err) {
+  struct stat st;
+  if (stat(path, &st) != 0 || S_ISREG(st.st_mode)) return IJ_OK; /* what cannot be asked about, creating finds out */
+  return ij__fail(err, IJ_E_IO, path, "expected a file to write or nothing at this path, found a %s: it is left alone", S_ISDIR(st.st_mode) ? "folder" : "device or pipe");
+}
+
 ij_status ij__out_open(ij_out_file **out, const char *path, size_t n_bytes, ij_err *err) {
+  *out = NULL;
+  ij_status target = check_target(path, err);
+  if (target != IJ_OK) return target;
   ij_out_file *f = *out = ij__alloc_zero(1, sizeof *f);
   if (!f) return ij__fail_nomem(err, "a file writer", sizeof *f);
   f->fd = -1;

@@ -12,6 +12,7 @@
 
 typedef struct ij_out_file ij_out_file;
 
+/* IJ_E_IO also when a folder, a device or a pipe lies at the path: these are not replaced. */
 ij_status ij__out_open(ij_out_file **out, const char *path, size_t n_bytes, ij_err *err);
 ij_status ij__out_put(ij_out_file *f, const void *bytes, size_t n, ij_err *err);
 /* Syncs, renames and closes; on failure the temporary file is removed. */
