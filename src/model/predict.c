@@ -12,6 +12,7 @@
 #define PAUSE 512          /* rows between the first two comparisons */
 #define PAUSE_MAX 16384
 #define WORTH 0.97         /* of the cost without guesses; above that they stay off */
+#define KEEP 0.5           /* of an earlier comparison: rows differ so much that one alone errs too often */
 #define RECALL 0.125       /* share of guesses that must have been right: below, the drive reads for nothing */
 
 /* ------------------------------------------------------------------------------------------------------- with or without */
@@ -20,7 +21,7 @@ static void start_comparing(ij_predictor *p, int64_t n_guess, int64_t n_used) {
   p->comparing = true;
   p->i_stretch = 0;
   p->left = STRETCH;
-  memset(p->cost, 0, sizeof p->cost);
+  for (int i = 0; i < 2; i++) p->cost[i] = (ij_predict_cost){KEEP * p->cost[i].seconds, KEEP * p->cost[i].n_row};
   p->n_guess0 = n_guess;
   p->n_used0 = n_used;
   p->on = true;
@@ -29,7 +30,7 @@ static void start_comparing(ij_predictor *p, int64_t n_guess, int64_t n_used) {
 static void decide(ij_predictor *p, int64_t n_guess, int64_t n_used) {
   const ij_predict_cost *without = &p->cost[0], *with = &p->cost[1];
   int64_t guesses = n_guess - p->n_guess0, used = n_used - p->n_used0;
-  double a = without->seconds / (double)without->n_row, b = with->seconds / (double)with->n_row;
+  double a = without->seconds / without->n_row, b = with->seconds / with->n_row;
   p->comparing = false;
   p->on = guesses > 0 && (double)used >= RECALL * (double)guesses && b < WORTH * a;
   p->pause = p->pause ? IJ_MIN(2 * p->pause, PAUSE_MAX) : PAUSE;
@@ -40,7 +41,7 @@ void ij__predict_count(ij_predictor *p, int64_t n_row, double seconds, int64_t n
   if (p->mode != IJ_PREDICT_MODE_AUTO) return;
   if (p->comparing) {
     p->cost[p->on].seconds += seconds;
-    p->cost[p->on].n_row += n_row;
+    p->cost[p->on].n_row += (double)n_row;
   }
   p->left -= n_row;
   if (p->left > 0) return;

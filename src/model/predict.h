@@ -13,10 +13,10 @@
 
 typedef enum ij_predict_mode { IJ_PREDICT_MODE_AUTO, IJ_PREDICT_MODE_OFF, IJ_PREDICT_MODE_ON } ij_predict_mode;
 
-/* What one way of working has cost. */
+/* What one way of working has cost; what an earlier comparison has found counts by half. */
 typedef struct ij_predict_cost {
   double seconds;      /* in which the step waited for experts, or guessed */
-  int64_t n_row;
+  double n_row;
 } ij_predict_cost;
 
 /* AUTO compares stretches of rows with and without guesses, keeps the cheaper way for a while, and looks again. */

@@ -449,6 +449,24 @@ static void guesses_are_made_while_they_help(void) {
   CHECK(forced.on && !forced.comparing);
 }
 
+/* A comparison that goes a little against those before it changes nothing, several do. */
+static void one_comparison_is_not_all(void) {
+  ij_predictor p = {.mode = IJ_PREDICT_MODE_AUTO, .possible = true};
+  int64_t used = 0;
+  int n_on = 0;
+  ij__predict_count(&p, 1, 0, 0, 0);
+  for (int number = 0; number < 6; number++) {
+    while (p.comparing) {
+      used += p.on;
+      ij__predict_count(&p, 1, !p.on ? 1 : number == 0 ? 0.5 : 1.05, used, used);
+    }
+    if (number < 2) CHECK(p.on);
+    n_on += p.on;
+    while (!p.comparing) ij__predict_count(&p, 1, 1, used, used);
+  }
+  CHECK(n_on < 6);
+}
+
 static void guesses_come_true(void) {
   ij_model *m = open_streamed(2, 8, IJ_PREDICT_ON);
   ij_session *s = tiny_session(m, N_IDS, 4);
@@ -537,6 +555,7 @@ int main(void) {
   RUN(opening_fails_and_is_cancelled_cleanly);
   RUN(opening_without_memory);
   RUN(guesses_are_made_while_they_help);
+  RUN(one_comparison_is_not_all);
   RUN(guesses_come_true);
   tiny_free(&t);
   return test_report();
