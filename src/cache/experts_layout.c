@@ -92,7 +92,10 @@ ij_status ij__streamed_divide(streamed_home *h, size_t mem_bytes, size_t trace_b
 /* The number of a file of the checkpoint in the reader, where it is added when it is needed first. */
 static ij_status reader_file(streamed_home *h, const ij_ckpt *ckpt, int *known, int *file, ij_err *err) {
   ij_status s = IJ_OK;
-  if (known[*file] < 0) s = ij__reader_add(h->reader, ij__ckpt_file_path(ckpt, *file), ij__ckpt_file_size(ckpt, *file), &known[*file], err);
+  if (known[*file] < 0) {
+    s = ij__reader_add(h->reader, ij__ckpt_file_path(ckpt, *file), ij__ckpt_file_size(ckpt, *file), &known[*file], err);
+    if (s == IJ_OK) s = ij__ckpt_check_file(ckpt, *file, err);
+  }
   *file = known[*file];
   return s;
 }

@@ -6,15 +6,25 @@
 #include "core/base.h"
 #include "core/status.h"
 
+/* Which file that is, and which writing of it. */
+typedef struct ij_file_id {
+  uint64_t device, inode;
+  int64_t mtime_s, mtime_ns;
+} ij_file_id;
+
 /* A whole file mapped for reading. The bytes stay valid until ij__os_unmap; a file that shrinks meanwhile faults. */
 typedef struct ij_file_map {
   const unsigned char *data; /* NULL for an empty file */
   size_t n_bytes;
   bool in_memory;            /* nothing was mapped: the bytes are memfs's */
+  ij_file_id id;
 } ij_file_map;
 
 ij_status ij__os_map_file(const char *path, ij_file_map *out, ij_err *err);
 void ij__os_unmap(ij_file_map *map);
+
+/* IJ_E_IO when what lies at `path` now is not the file that was mapped from there, or it has been written to since. */
+ij_status ij__os_check_map(const char *path, const ij_file_map *map, ij_err *err);
 
 /* Reads a whole regular file of at most max_bytes into memory from ij__alloc (NUL-terminated; the NUL is not counted). */
 ij_status ij__os_read_file(const char *path, size_t max_bytes, char **out, size_t *n_bytes, ij_err *err);

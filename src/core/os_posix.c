@@ -18,8 +18,18 @@
 #include "core/memfs.h"
 #include "core/str.h"
 
+#if defined(__APPLE__)
+#define MTIME(st) (st).st_mtimespec
+#else
+#define MTIME(st) (st).st_mtim
+#endif
+
+static ij_file_id id_of(const struct stat *st) {
+  return (ij_file_id){(uint64_t)st->st_dev, (uint64_t)st->st_ino, (int64_t)MTIME(*st).tv_sec, (int64_t)MTIME(*st).tv_nsec};
+}
+
 /* Opens a regular file; *n_bytes is its size. A folder, device or pipe is refused here, before anybody reads it. */
-static ij_status open_regular(const char *path, int *fd, size_t *n_bytes, ij_err *err) {
+static ij_status open_regular(const char *path, int *fd, size_t *n_bytes, ij_file_id *id, ij_err *err) {
   *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (*fd < 0) return ij__fail_errno(err, errno, path, "cannot open the file");
   struct stat st;
@@ -36,6 +46,7 @@ static ij_status open_regular(const char *path, int *fd, size_t *n_bytes, ij_err
     return s;
   }
   *n_bytes = (size_t)st.st_size;
+  if (id) *id = id_of(&st);
   return IJ_OK;
 }
 
@@ -52,10 +63,10 @@ ij_status ij__os_map_file(const char *path, ij_file_map *out, ij_err *err) {
   *out = (ij_file_map){0};
   const ij_memfs_file *mem = ij__memfs_find(path);
   if (mem) {
-    *out = (ij_file_map){mem->bytes, mem->n_bytes, true};
+    *out = (ij_file_map){.data = mem->bytes, .n_bytes = mem->n_bytes, .in_memory = true};
     return IJ_OK;
   }
-  ij_status s = open_regular(path, &fd, &out->n_bytes, err);
+  ij_status s = open_regular(path, &fd, &out->n_bytes, &out->id, err);
   if (s != IJ_OK) return s;
   if (out->n_bytes > 0) {
     void *p = mmap(NULL, out->n_bytes, PROT_READ, MAP_SHARED, fd, 0);
@@ -68,6 +79,15 @@ ij_status ij__os_map_file(const char *path, ij_file_map *out, ij_err *err) {
   }
   close(fd);
   return s;
+}
+
+ij_status ij__os_check_map(const char *path, const ij_file_map *map, ij_err *err) {
+  struct stat st;
+  if (map->in_memory) return IJ_OK;
+  if (stat(path, &st) != 0) return ij__fail_errno(err, errno, path, "cannot stat the file");
+  ij_file_id now = id_of(&st);
+  if (now.device == map->id.device && now.inode == map->id.inode && now.mtime_s == map->id.mtime_s && now.mtime_ns == map->id.mtime_ns) return IJ_OK;
+  return ij__fail(err, IJ_E_IO, path, "expected the file whose header was read, found another one, or one that was written to since: start again when it is complete");
 }
 
 void ij__os_unmap(ij_file_map *map) {
@@ -102,7 +122,7 @@ ij_status ij__os_read_file(const char *path, size_t max_bytes, char **out, size_
   const ij_memfs_file *mem = ij__memfs_find(path);
   ij_status s = IJ_OK;
   if (mem) n = mem->n_bytes;
-  else s = open_regular(path, &fd, &n, err);
+  else s = open_regular(path, &fd, &n, NULL, err);
   if (s != IJ_OK) return s;
   char *buf = NULL;
   s = file_buffer(path, n, max_bytes, &buf, err);

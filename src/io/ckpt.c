@@ -374,6 +374,7 @@ size_t ij__ckpt_file_bytes(const ij_ckpt *c) {
 
 const char *ij__ckpt_file_path(const ij_ckpt *c, int i) { return c->files[i].path; }
 size_t ij__ckpt_file_size(const ij_ckpt *c, int i) { return c->files[i].map.n_bytes; }
+ij_status ij__ckpt_check_file(const ij_ckpt *c, int i, ij_err *err) { return ij__os_check_map(c->files[i].path, &c->files[i].map, err); }
 
 bool ij__ckpt_place(const ij_ckpt *c, const void *data, size_t n_bytes, int *file, uint64_t *offset) {
   uintptr_t at = (uintptr_t)data;

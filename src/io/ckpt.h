@@ -54,6 +54,9 @@ size_t ij__ckpt_file_bytes(const ij_ckpt *c); /* sum over the mapped files */
 const char *ij__ckpt_file_path(const ij_ckpt *c, int i);
 size_t ij__ckpt_file_size(const ij_ckpt *c, int i);
 
+/* For those who open a file again by its name, after they have: IJ_E_IO when it is not, or no longer, the one that is mapped. */
+ij_status ij__ckpt_check_file(const ij_ckpt *c, int i, ij_err *err);
+
 /* Where n_bytes of a tensor's data lie: *file and *offset in it. False: not in one of the files, or the file is in memory and has no place. */
 bool ij__ckpt_place(const ij_ckpt *c, const void *data, size_t n_bytes, int *file, uint64_t *offset);
 

@@ -124,7 +124,8 @@ typedef struct walk {
 static ij_status open_file(walk *w, int file) {
   int *mine = &w->c->reader_files[file];
   if (*mine >= 0) return IJ_OK;
-  return ij__reader_add(w->reader, ij__ckpt_file_path(w->c->ckpt, file), ij__ckpt_file_size(w->c->ckpt, file), mine, w->err);
+  ij_status s = ij__reader_add(w->reader, ij__ckpt_file_path(w->c->ckpt, file), ij__ckpt_file_size(w->c->ckpt, file), mine, w->err);
+  return s == IJ_OK ? ij__ckpt_check_file(w->c->ckpt, file, w->err) : s;
 }
 
 /* Begins the next stretch. The first of a part ends at a boundary, so that all others begin at one. */

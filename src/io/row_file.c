@@ -54,6 +54,8 @@ static ij_status open_part(ij_row_file *f, row_part *p, const void *data, size_t
     return ij__fail(err, IJ_E_IO, path, "expected a file of %zu bytes, as when its header was read, found %lld: it was replaced", ij__ckpt_file_size(f->ckpt, p->file),
                     (long long)st.st_size);
   }
+  ij_status s = ij__ckpt_check_file(f->ckpt, p->file, err);
+  if (s != IJ_OK) return s;
   p->mtime = MTIME(st);
 #if defined(POSIX_FADV_RANDOM)
   posix_fadvise(p->fd, 0, 0, POSIX_FADV_RANDOM);

@@ -560,6 +560,30 @@ static void a_file_cut_short_is_an_error(void) {
   eb_close(&m);
 }
 
+/* Another file has taken over the name, of the same size, before any home has opened it: what was mapped is not what would be read. */
+static void a_file_replaced_before_is_an_error(void) {
+  for (int home = 0; home < 2; home++) {
+    eb_model m;
+    char other[320];
+    eb_open(&m);
+    ij_expert_banks b = eb_banks(&m);
+    snprintf(other, sizeof other, "%s.part", m.path[1]);
+    CHECK(eb_write(other, 3));
+    CHECK_INT(rename(other, m.path[1]), 0);
+    ij_reader *reader = open_reader(false);
+    ij_streamed_options o = {.ckpt = m.ckpt, .reader = reader, .mem_bytes = ij__experts_streamed_most(&b)};
+    ij_experts *h = NULL;
+    ij_err err = {0};
+    ij_status s = home ? ij__experts_open_resident(&h, &b, m.ckpt, reader, NULL, NULL, &err) : ij__experts_open_streamed(&h, &b, &o, &err);
+    CHECK_INT(s, IJ_E_IO);
+    CHECK_STR(err.where, m.path[1]);
+    CHECK_HAS(err.message, "the file whose header was read");
+    ij__experts_close(&h);
+    ij__reader_close(&reader);
+    eb_close(&m);
+  }
+}
+
 int main(void) {
   ij_err err = {0};
   ij_expert_banks b;
@@ -584,6 +608,7 @@ int main(void) {
   RUN(opening_fails_cleanly);
   RUN(a_model_in_memory_is_refused);
   RUN(a_file_cut_short_is_an_error);
+  RUN(a_file_replaced_before_is_an_error);
   ij__experts_close(&mapped);
   eb_close(&model);
   return test_report();
