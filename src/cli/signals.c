@@ -13,7 +13,7 @@
 
 #include "cli/cli.h"
 
-static volatile sig_atomic_t n_interrupts, n_endings;
+static atomic_int n_interrupts, n_endings; /* whichever thread gets the signal, another may look; free of locks, as a handler needs them */
 static volatile bool flag;
 
 /* What the second interrupt removes; written before the handler can need it, cleared before the strings go. */
