@@ -12,6 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of like cases the full-speed build takes `full`; slow builds (sanitizers, an emulator, scalar kernels), which are for something else, `thin`. */
+#ifdef IJ_TEST_THIN
+#define TEST_THIN(full, thin) (thin)
+#else
+#define TEST_THIN(full, thin) (full)
+#endif
+/* The same for an emulator alone, which is ten times as slow as the slowest of the others. */
+#ifdef IJ_TEST_EMULATED
+#define TEST_EMULATED(full, few) (few)
+#else
+#define TEST_EMULATED(full, few) (full)
+#endif
+
 static int test_failures, test_count, test_failed_count;
 
 #define TEST_FAIL(...)                                  \

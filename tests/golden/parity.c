@@ -1,10 +1,11 @@
 /* parity.c: a checkpoint against the oracle's answers that lie beside it.
  *
- *   parity FOLDER...    each holds a checkpoint, golden.json and golden.safetensors; @FILE lists folders
+ *   parity [--brief] FOLDER...    each holds a checkpoint, golden.json and golden.safetensors; @FILE lists folders
  *
  * Logits within 1e-4 at every position (they are about 3 large, so about 3e-5 relative), in one shot, in chunks and token by token; the
  * residual stream within 1e-4 after every layer; all greedy ids equal. A quantized checkpoint is held to the same: its answers are those of the
- * values that its format defines. Keys and values are kept in float32 here: the bound is about arithmetic, not about rounding the cache.
+ * values that its format defines. --brief evaluates the prompt at once only: chunks are compared by same.c, in bits.
+ * Keys and values are kept in float32 here: the bound is about arithmetic, not about rounding the cache.
  */
 #include "golden.h"
 
@@ -13,6 +14,7 @@
 
 static golden g;
 static const char *folder;
+static bool brief;
 static double worst, worst_relative; /* over all folders: the largest difference, the largest relative RMS difference */
 
 static double relative_rms(const float *a, const float *b, int64_t n) {
@@ -90,7 +92,7 @@ static void parity(void) {
   ij_model *m = golden_open(&g, folder) ? open_model_or_fail(folder, 2, 512, NULL) : NULL;
   if (m) {
     static const int chunks[] = {4096, 16, 7, 5, 1};
-    for (int i = 0; i < 5; i++) parity_in_chunks(m, chunks[i]);
+    for (int i = 0; i < 5; i += brief ? 5 : 1) parity_in_chunks(m, chunks[i]);
     if (g.trace) parity_trace(m);
     parity_greedy(m, g.prompt, (int)g.n, g.n_media, g.greedy, g.n_greedy);
     if (g.n_short) parity_greedy(m, g.short_prompt, g.n_short, 0, g.short_greedy, g.n_short_greedy);
@@ -101,7 +103,8 @@ static void parity(void) {
 
 int main(int argc, char **argv) {
   static char folders[GOLDEN_MAX_FOLDERS][512];
-  int n = golden_folders(folders, GOLDEN_MAX_FOLDERS, argc - 1, argv + 1);
+  brief = argc > 1 && strcmp(argv[1], "--brief") == 0;
+  int n = golden_folders(folders, GOLDEN_MAX_FOLDERS, argc - 1 - brief, argv + 1 + brief);
   for (int i = 0; i < n; i++) {
     folder = folders[i];
     RUN(parity);

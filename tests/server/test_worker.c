@@ -27,7 +27,7 @@ static kit_job *random_job(uint64_t *seed) {
 }
 
 static void answers_do_not_depend_on_company(void) {
-  enum { N = 30 };
+  enum { N = TEST_EMULATED(30, 8) };
   kit_job *jobs[N];
   ij_worker_options o = kit_options();
   uint64_t seed = 1;
@@ -192,7 +192,7 @@ static void callers_may_leave_at_any_time(void) {
   ij_worker_options o = kit_options();
   o.n_parallel = 2;
   o.prefill_rows = 10;
-  for (int when = 0; when < 30; when++) { /* of two that run: in the queue, in the prompt (8 turns), in the answer */
+  for (int when = 0; when < 30; when += TEST_EMULATED(1, 5)) { /* of two that run: in the queue, in the prompt (8 turns), in the answer */
     ij_worker *w = kit_open(m, &o);
     kit_job *stay = kit_make(80, 1), *leave = kit_make(40, 2), *later = kit_make(20, 3);
     stay->max_tokens = 40;

@@ -81,13 +81,13 @@ static const struct {
     {IJ_DTYPE_AFFINE8, 0.0055, 0.0093}, {IJ_DTYPE_NVFP4_SPLIT, 0.094, 0.079}, {IJ_DTYPE_MXFP4_SPLIT, 0.118, 0.142},
     {IJ_DTYPE_MXFP8_SPLIT, 0.0278, 0.0278},
 };
-enum { N_TYPES = sizeof bounds / sizeof bounds[0] };
+enum { N_TYPES = sizeof bounds / sizeof bounds[0], STRIDE = TEST_EMULATED(1, 3) };
 
 static void test_bounds(void) {
   static float x[ROW];
-  for (int t = 0; t < N_TYPES; t++) {
+  for (int t = 0; t < N_TYPES; t += STRIDE) {
     uint64_t seed = 11;
-    for (int trial = 0; trial < 4; trial++) {
+    for (int trial = 0; trial < TEST_THIN(4, 2); trial++) {
       const bool heavy = trial % 2;
       fill(x, ROW, heavy, &seed);
       const ij_dtype type = bounds[t].type;
@@ -105,10 +105,10 @@ static void test_bounds(void) {
 
 /* Block by block too, where sums of a row could hide a bad one: searching is never worse than the plain way. */
 static void test_never_worse(void) {
-  for (int t = 0; t < N_TYPES; t++) {
+  for (int t = 0; t < N_TYPES; t += STRIDE) {
     const ij_dtype type = bounds[t].type;
     uint64_t seed = 5;
-    for (int trial = 0; trial < 40; trial++) {
+    for (int trial = 0; trial < TEST_THIN(40, 12); trial++) {
       float x[256], importance[256];
       for (int i = 0; i < 256; i++) {
         x[i] = normal(&seed) * (trial % 3 == 0 ? 1.0f : trial % 3 == 1 ? 1e-4f * (float)(i + 1) : (float)(i % 17 == 0 ? 40 : 1));
@@ -130,7 +130,7 @@ static void test_importance(void) {
   uint64_t seed = 3;
   fill(x, ROW, false, &seed);
   for (int i = 0; i < ROW; i++) w[i] = i % 4 == 1 ? 30 : 0.5f;
-  for (int t = 0; t < N_TYPES; t++) {
+  for (int t = 0; t < N_TYPES; t += STRIDE) {
     const ij_dtype type = bounds[t].type;
     static float y[ROW];
     double with = encode_and_miss(type, IJ_ENCODE_SEARCH, x, w, ROW);
@@ -177,8 +177,8 @@ static void scramble(ij_dtype type, int n, uint64_t *seed) {
 /* Encoding decoded values gives them back: what an encoder made, and random blocks. Nested scales leave rare blocks of random bits
  * whose scales cannot be told from the values alone; those come back close. */
 static void test_decoded_again(void) {
-  enum { N_TRIALS = 100 };
-  for (int t = 0; t < N_TYPES; t++) {
+  enum { N_TRIALS = TEST_THIN(100, 25) };
+  for (int t = 0; t < N_TYPES; t += STRIDE) {
     const ij_dtype type = bounds[t].type;
     const ij_encoder *e = encoder(type, IJ_ENCODE_SEARCH);
     uint64_t seed = 21;
@@ -201,8 +201,8 @@ static void test_decoded_again(void) {
       }
     }
     const bool nested = ij__dtype_is_block(type) && ij__dtype_block_len(type) == 256 && type < IJ_DTYPE_TQ1_0;
-    if (n_own < (nested ? 98 : N_TRIALS)) TEST_FAIL("%s: %d of %d rows of its own came back", ij__dtype_name(type), n_own, N_TRIALS);
-    if (n_random < (nested ? 90 : 99)) TEST_FAIL("%s: %d of %d random rows came back", ij__dtype_name(type), n_random, N_TRIALS);
+    if (n_own < (nested ? N_TRIALS * 98 / 100 : N_TRIALS)) TEST_FAIL("%s: %d of %d rows of its own came back", ij__dtype_name(type), n_own, N_TRIALS);
+    if (n_random < (nested ? N_TRIALS * 90 / 100 : N_TRIALS * 99 / 100)) TEST_FAIL("%s: %d of %d random rows came back", ij__dtype_name(type), n_random, N_TRIALS);
     if (!(worst < 0.04)) TEST_FAIL("%s: a decoded row came back with an error of %.4f", ij__dtype_name(type), worst);
   }
 }
@@ -212,7 +212,7 @@ static void test_decoded_again(void) {
 static bool is_grid(ij_dtype t) { return t >= IJ_DTYPE_IQ1_S && t <= IJ_DTYPE_IQ3_S; }
 
 static void test_edges(void) {
-  for (int t = 0; t < N_TYPES; t++) {
+  for (int t = 0; t < N_TYPES; t += STRIDE) {
     const ij_dtype type = bounds[t].type;
     const char *name = ij__dtype_name(type);
     for (int mode = 0; mode < (ij__dtype_is_split(type) ? 3 : 2); mode++) {
@@ -237,7 +237,7 @@ static void test_edges(void) {
 
 /* Large values: as large as the type goes without loss of accuracy, beyond that refused. */
 static void test_large(void) {
-  for (int t = 0; t < N_TYPES; t++) {
+  for (int t = 0; t < N_TYPES; t += STRIDE) {
     const ij_dtype type = bounds[t].type;
     const bool e4m3 = type == IJ_DTYPE_NVFP4 || type == IJ_DTYPE_NVFP4_SPLIT;
     float x[256];
@@ -281,7 +281,7 @@ static void test_refused(void) {
   CHECK_INT(ij__encoder_open(&e, IJ_DTYPE_AFFINE4, 16, IJ_DTYPE_BF16, IJ_ENCODE_SEARCH, &err), IJ_E_ARGUMENT);
   CHECK_INT(ij__encoder_open(&e, IJ_DTYPE_AFFINE4, 64, IJ_DTYPE_I8, IJ_ENCODE_SEARCH, &err), IJ_E_ARGUMENT);
   CHECK_INT(ij__encoder_open(&e, IJ_DTYPE_Q4_K, 0, IJ_DTYPE_BF16, IJ_ENCODE_MLX, &err), IJ_E_ARGUMENT);
-  for (int t = 0; t < N_TYPES; t++) {
+  for (int t = 0; t < N_TYPES; t += STRIDE) {
     const ij_encoder *good = encoder(bounds[t].type, IJ_ENCODE_SEARCH);
     float x[256] = {0}, w[256];
     for (int i = 0; i < 256; i++) w[i] = 1;
