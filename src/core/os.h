@@ -47,6 +47,7 @@ void ij__os_free_pages(void *p, size_t n_bytes);
 typedef enum ij_advice {
   IJ_ADVICE_SOON,   /* of a mapped file: it will be read soon, begin now */
   IJ_ADVICE_RANDOM, /* of a mapped file: reading one part says nothing about its neighbours */
+  IJ_ADVICE_USUAL,  /* of a mapped file: takes RANDOM back */
   IJ_ADVICE_FORGET, /* of a mapped file and of nothing else: this process does not need it now; it is read again when it is touched */
   IJ_ADVICE_HUGE    /* of ij__os_pages, before they are touched: large pages suit it */
 } ij_advice;

@@ -224,7 +224,7 @@ void ij__os_advise(const void *p, size_t n_bytes, ij_advice advice) {
     from = from / page * page;
   }
   if (!p || from >= to) return;
-  int what = advice == IJ_ADVICE_SOON ? MADV_WILLNEED : advice == IJ_ADVICE_RANDOM ? MADV_RANDOM : MADV_DONTNEED;
+  int what = advice == IJ_ADVICE_SOON ? MADV_WILLNEED : advice == IJ_ADVICE_RANDOM ? MADV_RANDOM : advice == IJ_ADVICE_USUAL ? MADV_NORMAL : MADV_DONTNEED;
 #if defined(MADV_HUGEPAGE)
   if (advice == IJ_ADVICE_HUGE) what = MADV_HUGEPAGE;
 #else

@@ -333,7 +333,8 @@ static void count_matrix(const binder *b, const resolved *r, int i, ij_tensor_id
   count(b->w, class_of(id), m->dtype, m->group, &add);
 }
 
-/* Sizes everything from the shapes that the audit found good. The sums are bounded by the mapped bytes (times the pads), so they fit. */
+/* Sizes everything from the shapes that the audit found good. The sums are bounded by the mapped bytes (times the pads), so they fit. The small
+ * tensors, which binding reads, are asked for on the way: all at once, and nothing around them. */
 static void plan(const binder *b) {
   for (int layer = -1; layer < b->c->n_layer; layer++) {
     for (int i = 0; i < IJ_T_COUNT; i++) {
@@ -346,6 +347,7 @@ static void plan(const binder *b) {
         for (int k = 0; k < r.slot.n; k++) count_matrix(b, &r, k, id, layer);
       } else {
         const ij_tensor_view *t = r.slot.source[0].main;
+        ij__ckpt_advise(b->names->ckpt, t->data, t->n_bytes, IJ_ADVICE_SOON);
         ij_weight_stat add = {.n_values = t->n_values, .n_values_active = t->n_values, .n_bytes = t->n_bytes, .active_bytes = t->n_bytes};
         count(b->w, IJ_CLASS_SMALL, t->dtype, 0, &add);
       }
@@ -401,8 +403,10 @@ ij_status ij__weights_bind(ij_weights *out, const ij_config *config, const ij_ck
   s = audit_report(&audit, ckpt, err);
   if (s != IJ_OK) return s;
   binder b = {.w = out, .c = config, .names = &out->names};
+  ij__ckpt_advise(ckpt, NULL, 0, IJ_ADVICE_RANDOM);
   plan(&b);
   s = bind_all(&b, err);
+  ij__ckpt_advise(ckpt, NULL, 0, IJ_ADVICE_USUAL);
   if (s != IJ_OK) ij__weights_free(out);
   return s;
 }
