@@ -2,10 +2,11 @@
  * read for it. One JSON object per line; bench/streaming.py runs it inside a control group and judges the lines.
  *
  *     bench_streaming MODEL [--mem BYTES] [--home auto|mapped|resident|streamed] [--predict auto|off|on] [--prompt N] [--gen N] [--repeat N]
- *                     [--warm N] [--threads N] [--batch N] [--ctx N] [--drive SECONDS] [--usage FILE]
+ *                     [--warm N] [--slice N] [--threads N] [--batch N] [--ctx N] [--drive SECONDS] [--usage FILE]
  *
  * Ids are pseudo-random, not sampled: a random model that samples for itself soon repeats itself, and would meet the same experts again. --warm
- * tokens are evaluated before each measured stretch of tokens. The drive is measured before and after each stretch, while nothing else reads.
+ * tokens are evaluated before each measured stretch of tokens. The drive is measured for SECONDS before and after a prompt, and for a fifth of that
+ * before every --slice tokens, while nothing else reads: on shared machines the rate of a second ago says little. 0: not at all.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 typedef struct bench {
   const char *path;
   ij_model_options o;
-  int64_t n_prompt, n_gen, n_warm, n_repeat;
+  int64_t n_prompt, n_gen, n_warm, n_slice, n_repeat;
   double drive_seconds;
   ij_model *model;
   ij_model_info info;
@@ -60,6 +61,7 @@ static void take_option(bench *b, const char *name, const char *value) {
   else if (strcmp(name, "--prompt") == 0) b->n_prompt = (int64_t)number;
   else if (strcmp(name, "--gen") == 0) b->n_gen = (int64_t)number;
   else if (strcmp(name, "--warm") == 0) b->n_warm = (int64_t)number;
+  else if (strcmp(name, "--slice") == 0) b->n_slice = (int64_t)number;
   else if (strcmp(name, "--repeat") == 0) b->n_repeat = (int64_t)number;
   else if (strcmp(name, "--threads") == 0) b->o.n_threads = (int)number;
   else if (strcmp(name, "--batch") == 0) b->o.max_batch = (int)number;
@@ -74,12 +76,17 @@ static void take_option(bench *b, const char *name, const char *value) {
 
 /* -------------------------------------------------------------------------------------------------------- measurements */
 
-static void drive(const bench *b) {
-  if (b->drive_seconds <= 0) return;
+/* Bytes per second; 0: the drive is not to be measured. */
+static double drive_rate(const bench *b, double seconds) {
   ij_err err = {0};
   double rate = 0;
-  need(ij_measure_drive(b->path, b->drive_seconds, &rate, &err), &err);
-  printf("{\"what\": \"drive\", \"bytes_per_s\": %.0f}\n", rate);
+  if (seconds > 0) need(ij_measure_drive(b->path, seconds, &rate, &err), &err);
+  return rate;
+}
+
+static void drive(const bench *b) {
+  double rate = drive_rate(b, b->drive_seconds);
+  if (rate > 0) printf("{\"what\": \"drive\", \"bytes_per_s\": %.0f}\n", rate);
   fflush(stdout);
 }
 
@@ -91,10 +98,10 @@ static int64_t ascending_runs(const bench *b, int64_t from) {
   return runs;
 }
 
-static void report(const char *what, int64_t n, double seconds, int64_t chunks, const ij_streaming_info *a, const ij_streaming_info *z) {
-  printf("{\"what\": \"%s\", \"tokens\": %lld, \"seconds\": %.6f, \"chunks\": %lld, \"hit\": %lld, \"miss\": %lld, \"guess\": %lld, \"guess_used\": %lld, "
+static void report(const char *what, int64_t n, double seconds, int64_t chunks, double rate, const ij_streaming_info *a, const ij_streaming_info *z) {
+  printf("{\"what\": \"%s\", \"tokens\": %lld, \"seconds\": %.6f, \"chunks\": %lld, \"drive_bytes_per_s\": %.0f, \"hit\": %lld, \"miss\": %lld, \"guess\": %lld, \"guess_used\": %lld, "
          "\"guess_cancelled\": %lld, \"missed_bytes\": %llu, \"read_bytes\": %llu, \"read_seconds\": %.6f, \"wait_seconds\": %.6f}\n",
-         what, (long long)n, seconds, (long long)chunks, (long long)(z->n_hit - a->n_hit), (long long)(z->n_miss - a->n_miss), (long long)(z->n_guess - a->n_guess),
+         what, (long long)n, seconds, (long long)chunks, rate, (long long)(z->n_hit - a->n_hit), (long long)(z->n_miss - a->n_miss), (long long)(z->n_guess - a->n_guess),
          (long long)(z->n_guess_used - a->n_guess_used), (long long)(z->n_guess_cancelled - a->n_guess_cancelled),
          (unsigned long long)(z->expert_bytes - a->expert_bytes), (unsigned long long)(z->read_bytes - a->read_bytes),
          z->read_seconds - a->read_seconds, z->wait_seconds - a->wait_seconds);
@@ -133,24 +140,29 @@ static void prompt(bench *b, ij_session *session) {
   need(ij_session_eval(session, ids, b->n_prompt, &err), &err);
   double seconds = ij__os_seconds() - begin;
   ij_model_get_streaming(b->model, &after);
-  report("prompt", b->n_prompt, seconds, ascending_runs(b, seen), &before, &after);
+  report("prompt", b->n_prompt, seconds, ascending_runs(b, seen), 0, &before, &after);
   ij__free(ids);
 }
 
-static void tokens(bench *b, ij_session *session, int64_t n, const char *what) {
+static void tokens(bench *b, ij_session *session, int64_t n, const char *what, bool measured) {
   ij_err err = {0};
   ij_streaming_info before, after;
   ij_choice choice;
   ij_model_get_streaming(b->model, &before);
-  double begin = ij__os_seconds();
-  for (int64_t i = 0; i < n; i++) {
-    int32_t id = next_id(b);
-    need(ij_session_eval(session, &id, 1, &err), &err);
-    need(ij_session_sample(session, NULL, &choice, &err), &err);
+  double seconds = 0, seconds_per_byte = 0;
+  int64_t n_slices = 0;
+  for (int64_t i = 0; i < n; n_slices++) {
+    double rate = measured ? drive_rate(b, b->drive_seconds / 5) : 0, begin = ij__os_seconds();
+    for (int64_t end = IJ_MIN(n, i + b->n_slice); i < end; i++) {
+      int32_t id = next_id(b);
+      need(ij_session_eval(session, &id, 1, &err), &err);
+      need(ij_session_sample(session, NULL, &choice, &err), &err);
+    }
+    seconds += ij__os_seconds() - begin;
+    seconds_per_byte += rate > 0 ? 1 / rate : 0;
   }
-  double seconds = ij__os_seconds() - begin;
   ij_model_get_streaming(b->model, &after);
-  report(what, n, seconds, -1, &before, &after);
+  report(what, n, seconds, -1, seconds_per_byte > 0 ? (double)n_slices / seconds_per_byte : 0, &before, &after);
 }
 
 static void one_repeat(bench *b) {
@@ -164,12 +176,8 @@ static void one_repeat(bench *b) {
     prompt(b, session);
     drive(b);
   }
-  if (b->n_warm > 0) tokens(b, session, b->n_warm, "warm");
-  if (b->n_gen > 0) {
-    drive(b);
-    tokens(b, session, b->n_gen, "decode");
-    drive(b);
-  }
+  if (b->n_warm > 0) tokens(b, session, b->n_warm, "warm", false);
+  if (b->n_gen > 0) tokens(b, session, b->n_gen, "decode", true);
   ij_session_close(&session);
 }
 
@@ -178,7 +186,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: bench_streaming MODEL [--OPTION VALUE]...; the options are at the top of bench/bench_streaming.c\n");
     return 2;
   }
-  bench b = {.path = argv[1], .o = ij_model_options_default(), .n_prompt = 256, .n_gen = 32, .n_warm = 8, .n_repeat = 3, .drive_seconds = 1};
+  bench b = {.path = argv[1], .o = ij_model_options_default(), .n_prompt = 256, .n_gen = 32, .n_warm = 8, .n_slice = 4, .n_repeat = 3, .drive_seconds = 1};
   b.o.tokenizer = false;
   b.o.keep_trace = true;
   for (int i = 2; i + 1 < argc; i += 2) take_option(&b, argv[i], argv[i + 1]);

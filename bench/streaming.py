@@ -10,7 +10,7 @@ and kept. Takes some minutes, and is worth little while other programs use the d
   peak         the most memory that was resident (VmRSS) and charged to the group, looked at every 20 ms, against --mem and --bound, for
                `inkjet run` and for bench_streaming
   decode       bytes per second while tokens are computed one at a time, against the drive's own rate of sequential direct reads, measured
-               before and after in the same run: over the time that reads were under way (bar: 85 %), and over all time (no bar: that is what
+               before every fourth of them: over the time that reads were under way (bar: 85 %), and over all time (no bar: that is what
                computing leaves)
   bytes        read per token, against missed experts times their size (bar: 1.03)
   prompt       that 256 tokens read each expert at most once per chunk, and take at most 1.2 times the time to read those bytes at the drive's
@@ -135,10 +135,13 @@ def judge(name, value, bar, good, text):
 
 
 def stretches(lines, what):
-    """Each line of one kind with the mean of the drive's rates right before and after it."""
+    """Each line of one kind with the drive's rate at its time: measured among the tokens, or right before and after."""
     out = []
     for i, line in enumerate(lines):
         if line["what"] != what:
+            continue
+        if line["drive_bytes_per_s"]:
+            out.append((line, line["drive_bytes_per_s"]))
             continue
         around = [next((x["bytes_per_s"] for x in order if x["what"] == "drive"), None) for order in (lines[:i][::-1], lines[i:])]
         around = [x for x in around if x]
@@ -271,7 +274,7 @@ def main():
     try:
         print(f"{a.model}: {gb(size)} in a group of {gb(a.bound)}, --mem {gb(a.mem)}")
         drop_from_cache(files)
-        _, peak = run([f"{a.build}/inkjet", "run", "-m", path, "--mem", str(int(a.mem)), "--ids", "1,2,3,4,5,6,7,8", "-n", "16"], group)
+        _, peak = run([f"{a.build}/inkjet", "run", "-m", path, "--mem", str(int(a.mem)), "--ids", "1,2,3,4,5,6,7,8", "-n", "16", "--ignore-eos", "--usage", "none"], group)
         peaks("inkjet run", peak, a.mem, a.bound)
 
         runs = [one_run(a, files, program, common, group) for _ in range(a.repeat)]
