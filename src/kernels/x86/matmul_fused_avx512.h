@@ -10,7 +10,8 @@
 #include "kernels/x86/fused_avx512.h"
 
 #define SIDE_AHEAD 2 /* rows of each stream whose scales and biases are fetched before they are needed */
-#define FUSED_AHEAD 2048 /* values between those in use and those fetched, in each of the four streams */
+#define FUSED_AHEAD 2048 /* values between those in use and those fetched, in each of the four streams: at least a row, and whole rows */
+#define FUSED_SPAN 256 /* values between two fetches */
 
 /* Values of the chunks in which rows advance. */
 CODED int64_t chunk_len(const ij_dtype type, const int shift) {
@@ -46,32 +47,32 @@ CODED void fused_chunk(sink *k, const fused_row *r, int64_t c, int64_t from, con
   }
 }
 
-/* Weights to fetch: a cursor that walks rows one after the other. After the last come the caller's next. */
-typedef struct cursor {
+/* The row to fetch while another is multiplied, the same number of rows further on in its stream. After the last come the caller's
+ * next. */
+typedef struct ahead_row {
   const uint8_t *row;
-  int64_t offset, row_bytes, stride, n_row;
+  int64_t left; /* rows of the stream from this one on */
   const uint8_t *next;
   int64_t n_next;
-} cursor;
+} ahead_row;
 
-/* The next n bytes, in a constant number of instructions: a loop over them would be mispredicted. */
-CODED void fetch(cursor *c, const int64_t n) {
-  const uint8_t *p = c->row + c->offset;
-#pragma GCC unroll 32
-  for (int64_t b = 0; b < n; b += 64) v_prefetch(p + b);
-  c->offset += n;
-  if (c->offset < c->row_bytes) return;
-  c->offset -= c->row_bytes;
-  c->row += c->stride;
-  if (--c->n_row > 0) return;
-  if (c->n_next == 0) { /* nothing more: the last row again and again */
-    c->row -= c->stride;
-    c->n_row = 1;
-    return;
+static inline void ahead_step(ahead_row *a, int64_t stride) {
+  if (--a->left > 0) {
+    a->row += stride;
+  } else if (a->n_next > 0) {
+    a->row = a->next;
+    a->left = a->n_next;
+    a->n_next = 0;
+  } else {
+    a->left = 1; /* nothing more: the last row again and again */
   }
-  c->row = c->next;
-  c->n_row = c->n_next;
-  c->n_next = 0;
+}
+
+/* The next n bytes of a row ahead, or a few of those behind it. */
+CODED void fetch(const uint8_t **p, const int64_t n) {
+#pragma GCC unroll 32
+  for (int64_t b = 0; b < n; b += 64) v_prefetch(*p + b);
+  *p += n;
 }
 
 /* What stays the same for all rows of a call. */
@@ -79,7 +80,7 @@ typedef struct fused_ctx {
   const ij_matmul *m;
   const float *x;
   int64_t r1, quarter; /* rows of a quarter; those from r1 on are not there, and the last is taken instead */
-  cursor fetch[MR];
+  ahead_row ahead[MR];
 } fused_ctx;
 
 /* Scales and biases of row r and those of the other quarters. */
@@ -95,59 +96,69 @@ static void fetch_side(const fused_ctx *f, int64_t r, ij_dtype type) {
   }
 }
 
+/* n values of the four rows from value `at` on, of which the scales begin at value `from`, a chunk at a time. */
+CODED void fused_span(const fused_ctx *f, const fused_row *row, vec (*c)[PASSES], int64_t at, int64_t from, const int64_t n,
+                      const int64_t chunk, const ij_dtype type, const int shift) {
+#pragma GCC unroll 2
+  for (int64_t v = at; v < at + n; v += chunk) {
+    UNROLL for (int i = 0; i < MR; i++) {
+      sink s = {.x = f->x + v, .sum = c[i][0], .fused = true};
+      fused_chunk(&s, &row[i], v, from, chunk, type, shift);
+      c[i][0] = s.sum;
+    }
+  }
+}
+
 /* Row r and those of the other quarters. */
 CODED void fused_group(fused_ctx *f, int64_t r, float *sums, const ij_dtype type, const int shift) {
-  const int64_t k = f->m->k, chunk = chunk_len(type, shift), len = coded_len(type), bytes = coded_bytes(type);
+  const int64_t k = f->m->k, chunk = chunk_len(type, shift), len = coded_len(type), span_bytes = FUSED_SPAN / len * coded_bytes(type);
   fused_row row[MR];
+  const uint8_t *ahead[MR];
   vec c[MR][PASSES];
   if (ij__dtype_is_split(type)) fetch_side(f, r + SIDE_AHEAD, type);
   UNROLL for (int i = 0; i < MR; i++) {
     row[i].s = ij__stretch_of(f->m, IJ_MIN(r + i * f->quarter, f->r1 - 1));
     row[i].codes = row[i].s.row;
     row[i].bytes = row[i].s.scales;
+    ahead[i] = f->ahead[i].row;
+    ahead_step(&f->ahead[i], f->m->w_stride);
     c[i][0] = v_zero();
   }
   for (int64_t c0 = 0; c0 < k; c0 += SCALES_AHEAD) {
     const int64_t end = IJ_MIN(k, c0 + SCALES_AHEAD);
     for (int i = 0; i < MR; i++) fused_scales(&row[i], c0, end - c0, type, shift);
-    for (int64_t at = c0; at < end;) {
-      const int64_t stop = IJ_MIN(end, at + 256);
-      UNROLL for (int i = 0; i < MR; i++) fetch(&f->fetch[i], 256 / len * bytes);
-      for (; at + chunk <= stop; at += chunk) {
-        UNROLL for (int i = 0; i < MR; i++) {
-          sink s = {.x = f->x + at, .sum = c[i][0], .fused = true};
-          fused_chunk(&s, &row[i], at, c0, chunk, type, shift);
-          c[i][0] = s.sum;
-        }
-      }
-      if (chunk == len) continue;
-      for (; at < stop; at += len) {
-        UNROLL for (int i = 0; i < MR; i++) {
-          sink s = {.x = f->x + at, .sum = c[i][0], .fused = true};
-          fused_chunk(&s, &row[i], at, c0, len, type, shift);
-          c[i][0] = s.sum;
-        }
-      }
+    int64_t at = c0;
+    for (; at + FUSED_SPAN <= end; at += FUSED_SPAN) {
+      UNROLL for (int i = 0; i < MR; i++) fetch(&ahead[i], span_bytes);
+      fused_span(f, row, c, at, c0, FUSED_SPAN, chunk, type, shift);
     }
+    if (at < end) {
+      UNROLL for (int i = 0; i < MR; i++) fetch(&ahead[i], span_bytes);
+    }
+    for (; at + chunk <= end; at += chunk) fused_span(f, row, c, at, c0, chunk, chunk, type, shift);
+    if (chunk == len) continue;
+    for (; at < end; at += len) fused_span(f, row, c, at, c0, len, len, type, shift);
   }
   UNROLL for (int i = 0; i < MR; i++) c[i][0] = plain_order(c[i][0], order_of(type));
   store_sums(sums, 0, MR, c);
 }
 
-/* Where the products of the rows and those that follow fetch their weights, the first FUSED_AHEAD values of which are fetched now. */
-CODED void fused_start(fused_ctx *f, int64_t r0, int64_t row_bytes, const ij_dtype type) {
+/* Where the products of the rows and those that follow fetch their weights; the first rows are fetched now. */
+CODED void fused_start(fused_ctx *f, int64_t r0, int64_t row_bytes) {
   const ij_matmul *m = f->m;
-  const int64_t n_next = m->w_next ? m->n_next : 0, next_quarter = ij__div_up(n_next, MR);
+  const int64_t n_next = m->w_next ? m->n_next : 0, next_quarter = ij__div_up(n_next, MR), n_ahead = IJ_MAX(1, FUSED_AHEAD / m->k);
   for (int64_t i = 0; i < MR; i++) {
     const int64_t first = IJ_MIN(r0 + i * f->quarter, f->r1 - 1);
-    cursor *c = &f->fetch[i];
-    *c = (cursor){.row = (const uint8_t *)m->w + first * m->w_stride, .row_bytes = row_bytes, .stride = m->w_stride};
-    c->n_row = IJ_MIN(f->quarter, f->r1 - first);
+    ahead_row *a = &f->ahead[i];
+    *a = (ahead_row){.row = (const uint8_t *)m->w + first * m->w_stride, .left = IJ_MIN(f->quarter, f->r1 - first)};
     if (i * next_quarter < n_next) {
-      c->next = (const uint8_t *)m->w_next + i * next_quarter * m->w_stride;
-      c->n_next = IJ_MIN(next_quarter, n_next - i * next_quarter);
+      a->next = (const uint8_t *)m->w_next + i * next_quarter * m->w_stride;
+      a->n_next = IJ_MIN(next_quarter, n_next - i * next_quarter);
     }
-    for (int64_t v = 0; v < FUSED_AHEAD; v += 256) fetch(c, 256 / coded_len(type) * coded_bytes(type));
+    for (int64_t j = 0; j < n_ahead; j++) {
+      for (int64_t b = 0; b < row_bytes; b += 64) v_prefetch(a->row + b);
+      ahead_step(a, m->w_stride);
+    }
   }
 }
 
@@ -169,7 +180,7 @@ CODED void fused_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch
     order_x(room, m->x, m->k, order_of(type));
     f.x = room;
   }
-  fused_start(&f, r0, ij__dtype_row_bytes(type, m->k), type);
+  fused_start(&f, r0, ij__dtype_row_bytes(type, m->k));
   for (int64_t i = 0; i < SIDE_AHEAD && ij__dtype_is_split(type); i++) fetch_side(&f, r0 + i, type);
   for (int64_t r = r0; r < r0 + f.quarter; r += BATCH_GROUPS) {
     const int64_t n = IJ_MIN(BATCH_GROUPS, r0 + f.quarter - r);
