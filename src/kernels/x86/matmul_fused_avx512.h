@@ -10,7 +10,7 @@
 #include "kernels/x86/fused_avx512.h"
 
 #define SIDE_AHEAD 2 /* rows of each stream whose scales and biases are fetched before they are needed */
-#define FUSED_AHEAD 2048 /* values between those in use and those fetched, in each of the four streams: at least a row, and whole rows */
+#define FUSED_AHEAD 4096 /* values between those in use and those fetched, in each of the four streams: at least a row, and whole rows */
 #define FUSED_SPAN 256 /* values between two fetches */
 
 /* Values of the chunks in which rows advance. */
@@ -68,10 +68,10 @@ static inline void ahead_step(ahead_row *a, int64_t stride) {
   }
 }
 
-/* The next n bytes of a row ahead, or a few of those behind it. */
+/* The next n bytes of a row ahead, or a few of those behind it, to the second-level cache: the first holds x. */
 CODED void fetch(const uint8_t **p, const int64_t n) {
 #pragma GCC unroll 32
-  for (int64_t b = 0; b < n; b += 64) v_prefetch(*p + b);
+  for (int64_t b = 0; b < n; b += 64) v_prefetch2(*p + b);
   *p += n;
 }
 
