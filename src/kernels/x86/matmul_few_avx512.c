@@ -44,18 +44,19 @@ typedef struct few_source {
 CODED __m512i both_halves(const uint8_t *p) { return _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)p)); }
 
 /* Chunk j of a Q5_K block: each value's fifth bit is bit 2 * j or 2 * j + 1 of a byte. */
-CODED void few_q5_k(uint8_t *bytes, const uint8_t *b, int64_t j) {
+CODED void few_q5_k(uint8_t *bytes, const uint8_t *b, uint64_t j) {
   const __m512i low = _mm512_srlv_epi64(both_halves(b + 48 + 32 * j), _mm512_setr_epi64(0, 0, 0, 0, 4, 4, 4, 4));
-  const __m512i turn = _mm512_sub_epi64(_mm512_setr_epi64(4, 4, 4, 4, 3, 3, 3, 3), _mm512_set1_epi64(2 * j));
+  const __m512i turn = _mm512_sub_epi64(_mm512_setr_epi64(4, 4, 4, 4, 3, 3, 3, 3), _mm512_set1_epi64((long long)(2 * j)));
   const __m512i high = _mm512_and_si512(_mm512_rolv_epi64(both_halves(b + 16), turn), _mm512_set1_epi8(16));
   _mm512_store_si512(bytes, _mm512_ternarylogic_epi32(high, low, _mm512_set1_epi8(15), 0xf8)); /* a | b & c */
 }
 
-/* Values c to c + 64 of a row whose scales begin at value `from`. */
-CODED void few_open(few_source *o, const fused_row *r, int64_t c, int64_t from, const ij_dtype type, const int shift) {
+/* Values c to c + 64 of a row whose scales begin at value `from`. Unsigned, because divisions of signed numbers by powers of two take
+ * several operations, for which the multiply-adds would have to make room. */
+CODED void few_open(few_source *o, const fused_row *r, uint64_t c, uint64_t from, const ij_dtype type, const int shift) {
   const __m512 i16 = iota();
-  const uint8_t *b = r->codes + c / coded_len(type) * coded_bytes(type);
-  const int64_t j = c % 256 / FEW_CHUNK;
+  const uint8_t *b = r->codes + c / (uint64_t)coded_len(type) * (uint64_t)coded_bytes(type);
+  const uint64_t j = c % 256 / FEW_CHUNK;
   switch (type) {
     case IJ_DTYPE_Q4_K:
       o->s = r->scales + (c - from) / 16;
@@ -70,7 +71,7 @@ CODED void few_open(few_source *o, const fused_row *r, int64_t c, int64_t from, 
     case IJ_DTYPE_AFFINE4:
       o->codes = b;
       for (int i = 0; i < 2; i++) {
-        const int64_t g = (c + 32 * i - from) >> shift;
+        const uint64_t g = (c + 32 * (uint64_t)i - from) >> shift;
         o->table[i] = _mm512_fmadd_ps(i16, _mm512_set1_ps(r->scales[g]), _mm512_set1_ps(r->biases[g]));
       }
       break;
@@ -79,7 +80,7 @@ CODED void few_open(few_source *o, const fused_row *r, int64_t c, int64_t from, 
 }
 
 /* The sixteen values i of the chunk at value c. */
-CODED __m512 few_take(const few_source *o, const fused_row *r, int64_t c, const int i, const ij_dtype type) {
+CODED __m512 few_take(const few_source *o, const fused_row *r, uint64_t c, const int i, const ij_dtype type) {
   const int half = i / 2, odd = i % 2;
   __m512i v;
   switch (type) {
@@ -109,7 +110,7 @@ typedef struct few_ctx {
 } few_ctx;
 
 /* n_vec times sixteen values from value c on, of x at x. */
-CODED void few_chunk(vec (*sum)[FEW_NT], const fused_row *row, const float *x, int64_t c, int64_t from, const int n_vec, const int shift,
+CODED void few_chunk(vec (*sum)[FEW_NT], const fused_row *row, const float *x, uint64_t c, uint64_t from, const int n_vec, const int shift,
                      const ij_dtype type, const int nt) {
   few_source o[4];
   UNROLL for (int r = 0; r < few_rows(nt); r++) few_open(&o[r], &row[r], c, from, type, shift);
@@ -125,9 +126,9 @@ CODED void few_chunk(vec (*sum)[FEW_NT], const fused_row *row, const float *x, i
 }
 
 /* Fetches the chunk at value c of a row. */
-CODED void few_fetch(const char *row, int64_t c, const ij_dtype type) {
-  const int64_t n = FEW_CHUNK * coded_bytes(type) / coded_len(type);
-  UNROLL for (int64_t b = 0; b < n; b += 64) v_prefetch(row + c * coded_bytes(type) / coded_len(type) + b);
+CODED void few_fetch(const char *row, uint64_t c, const ij_dtype type) {
+  const uint64_t n = FEW_CHUNK * (uint64_t)coded_bytes(type) / (uint64_t)coded_len(type);
+  UNROLL for (uint64_t b = 0; b < n; b += 64) v_prefetch(row + c / FEW_CHUNK * n + b);
 }
 
 /* A block of k for few_rows(nt) rows, the first of which is row i of the batch. */
@@ -143,11 +144,11 @@ CODED void few_block(few_ctx *f, int64_t i, const ij_dtype type, const int nt) {
   const float *x = f->x + c0 * nt;
   int64_t c = c0;
   for (; c + FEW_CHUNK <= end; c += FEW_CHUNK, x += FEW_CHUNK * nt) {
-    UNROLL for (int r = 0; r < n_row; r++) few_fetch(f->ahead[i + r], c, type);
-    few_chunk(sum, row, x, c, c0, 4, f->shift, type, nt);
+    UNROLL for (int r = 0; r < n_row; r++) few_fetch(f->ahead[i + r], (uint64_t)c, type);
+    few_chunk(sum, row, x, (uint64_t)c, (uint64_t)c0, 4, f->shift, type, nt);
   }
   const int64_t tail = IJ_MIN(coded_len(type), (int64_t)FEW_CHUNK);
-  for (; tail < FEW_CHUNK && c < end; c += tail, x += tail * nt) few_chunk(sum, row, x, c, c0, (int)(tail / 16), f->shift, type, nt);
+  for (; tail < FEW_CHUNK && c < end; c += tail, x += tail * nt) few_chunk(sum, row, x, (uint64_t)c, (uint64_t)c0, (int)(tail / 16), f->shift, type, nt);
   UNROLL for (int r = 0; r < n_row; r++) {
     UNROLL for (int t = 0; t < nt; t++) v_store(parked + (r * nt + t) * 16, sum[r][t]);
   }
