@@ -202,18 +202,16 @@ CODED void k_row_scales(float *out, const uint8_t *b, const int64_t bytes, const
   k_scales((float *const[4]){out, out + 16, out + 32, out + 48}, (const uint8_t *const[4]){b, b + bytes, b + 2 * bytes, b + 3 * bytes}, n);
 }
 
-CODED void q4_k(sink *k, const uint8_t *b, const float *s) {
+/* Values 64 * j to 64 * j + 64 of a block. */
+CODED void q4_k(sink *k, const uint8_t *b, const float *s, const int j) {
   const __m512 i16 = iota();
-#pragma GCC unroll 4
-  for (int j = 0; j < 4; j++) {
-    __m512 low = _mm512_fmsub_ps(i16, _mm512_set1_ps(s[4 * j]), _mm512_set1_ps(s[4 * j + 1]));
-    __m512 high = _mm512_fmsub_ps(i16, _mm512_set1_ps(s[4 * j + 2]), _mm512_set1_ps(s[4 * j + 3]));
-    __m512i v = bytes16(b + 16 + 32 * j), u = bytes16(b + 32 + 32 * j);
-    put(k, 4 * j, lookup(low, v));
-    put(k, 4 * j + 1, lookup(low, u));
-    put(k, 4 * j + 2, lookup(high, _mm512_srli_epi32(v, 4)));
-    put(k, 4 * j + 3, lookup(high, _mm512_srli_epi32(u, 4)));
-  }
+  __m512 low = _mm512_fmsub_ps(i16, _mm512_set1_ps(s[4 * j]), _mm512_set1_ps(s[4 * j + 1]));
+  __m512 high = _mm512_fmsub_ps(i16, _mm512_set1_ps(s[4 * j + 2]), _mm512_set1_ps(s[4 * j + 3]));
+  __m512i v = bytes16(b + 16 + 32 * j), u = bytes16(b + 32 + 32 * j);
+  put(k, 4 * j, lookup(low, v));
+  put(k, 4 * j + 1, lookup(low, u));
+  put(k, 4 * j + 2, lookup(high, _mm512_srli_epi32(v, 4)));
+  put(k, 4 * j + 3, lookup(high, _mm512_srli_epi32(u, 4)));
 }
 
 /* Codes are put together as bytes, 64 at a time, and pass through memory on their way to 32-bit lanes. */
@@ -274,10 +272,11 @@ CODED void iq4_xs_scales(float out[8], const uint8_t *b) {
   _mm256_storeu_ps(out, _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(code, _mm256_set1_epi32(32))), d));
 }
 
-CODED void iq4_xs(sink *k, const uint8_t *b, const float *s) {
+/* Values 64 * j to 64 * j + 64 of a block. */
+CODED void iq4_xs(sink *k, const uint8_t *b, const float *s, const int j) {
   const __m512 book = codebook(ij__iq4_values);
-#pragma GCC unroll 8
-  for (int g = 0; g < 8; g++) q4_scaled(k, 2 * g, b + 8 + 16 * g, book, s[g]);
+#pragma GCC unroll 2
+  for (int g = 2 * j; g < 2 * j + 2; g++) q4_scaled(k, 2 * g, b + 8 + 16 * g, book, s[g]);
 }
 
 /* ---- scales, ahead of the values ------------------------------------------------------------------------------------------------ */
@@ -449,6 +448,17 @@ CODED void nvfp4(sink *k, const int64_t at, const uint8_t *codes, uint8_t scale)
   put(k, at, lookup(_mm512_load_ps(ij__fp4_tables.nvfp4[scale]), code));
 }
 
+/* Blocks of 256 values of which a quarter can be had without the others. */
+CODED bool has_quarters(const ij_dtype type) { return type == IJ_DTYPE_Q4_K || type == IJ_DTYPE_IQ4_XS; }
+
+CODED void put_quarter(sink *k, const uint8_t *b, const float *s, const int j, const ij_dtype type) {
+  if (type == IJ_DTYPE_Q4_K) {
+    q4_k(k, b, s, j);
+  } else {
+    iq4_xs(k, b, s, j);
+  }
+}
+
 /* A block of a block type. */
 CODED void put_block(sink *k, const int64_t at, const uint8_t *b, const float *s, const ij_dtype type) {
   sink t = *k;
@@ -458,10 +468,13 @@ CODED void put_block(sink *k, const int64_t at, const uint8_t *b, const float *s
     t.y = k->y + at * k->step;
   }
   switch (type) {
-    case IJ_DTYPE_Q4_K: q4_k(&t, b, s); break;
+    case IJ_DTYPE_Q4_K:
+    case IJ_DTYPE_IQ4_XS:
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; j++) put_quarter(&t, b, s, j, type);
+      break;
     case IJ_DTYPE_Q5_K: q5_k(&t, b, s); break;
     case IJ_DTYPE_Q6_K: q6_k(&t, b, s); break;
-    case IJ_DTYPE_IQ4_XS: iq4_xs(&t, b, s); break;
     case IJ_DTYPE_NVFP4:
 #pragma GCC unroll 4
       for (int i = 0; i < 4; i++) nvfp4(&t, i, b + 4 + 8 * i, b[i]);
