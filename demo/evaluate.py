@@ -8,6 +8,8 @@ Writes results.json and figures.md into the work folder. --scale shortens everyt
 import argparse
 import json
 import math
+import multiprocessing.connection
+import multiprocessing as mp
 import pathlib
 import time
 
@@ -349,16 +351,38 @@ def figures(r):
     return "| what | measured | wanted |\n|---|---|---|\n" + "".join("| %s | %s | %s |\n" % x for x in rows)
 
 
+def in_turns(report, names, procs):
+    """{name: report(name)}, at most `procs` of them at a time, each in a process of its own; the longest are the first of REPORTS."""
+    ctx, live, results = mp.get_context("fork"), {}, {}
+    waiting = list(names)
+    while waiting or live:
+        while waiting and len(live) < procs:
+            name = waiting.pop(0)
+            mine, theirs = ctx.Pipe(duplex=False)
+            p = ctx.Process(target=lambda n=name, end=theirs: end.send(report(n)))
+            p.start()
+            theirs.close()
+            live[mine] = name, p
+        for end in mp.connection.wait(list(live)):
+            name, p = live.pop(end)
+            try:
+                results[name] = end.recv()
+            except EOFError:
+                raise SystemExit("the report on %s failed" % name)
+            p.join()
+    return {n: results[n] for n in names}
+
+
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--work", default=".cache/demo")
     ap.add_argument("--vocab", default=".cache/o200k_base.tiktoken")
     ap.add_argument("--model", default=".cache/demo/model")
     ap.add_argument("--only")
-    ap.add_argument("--threads", type=int, default=1)
+    ap.add_argument("--procs", type=int, default=2, help="reports made at a time")
     ap.add_argument("--scale", type=float, default=1.0)
     a = ap.parse_args()
-    torch.set_num_threads(a.threads)
+    torch.set_num_threads(1)
     work, began = pathlib.Path(a.work), time.time()
 
     def log(s):
@@ -367,10 +391,13 @@ def main():
     w = net.Weights(seed=0)
     ckpt.load(a.model, w)
     P = {n: w.view(n) for n in w.shapes}
-    tok, results = Tok(a.vocab), {}
-    with torch.no_grad():
-        for name in (a.only.split(",") if a.only else REPORTS):
-            results[name] = REPORTS[name](P, tok, work, a.scale, log)
+    tok = Tok(a.vocab)
+
+    def report(name):
+        with torch.no_grad():
+            return REPORTS[name](P, tok, work, a.scale, log)
+
+    results = in_turns(report, a.only.split(",") if a.only else list(REPORTS), a.procs)
     if a.scale != 1:
         results["scale"] = a.scale
     (work / "results.json").write_text(json.dumps(results, indent=1) + "\n")

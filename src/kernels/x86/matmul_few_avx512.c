@@ -18,7 +18,7 @@
 
 enum {
   FEW_NT = 8,    /* tokens at most: two rows of them fill half of the registers */
-  FEW_CHUNK = 64 /* values between two turns of the innermost loop */
+  FEW_CHUNK = 64 /* values of which tables are made at a time */
 };
 
 /* Products of any number of tokens, which do what is left to them here. */
@@ -44,27 +44,27 @@ typedef struct few_source {
 CODED __m512i both_halves(const uint8_t *p) { return _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)p)); }
 
 /* Chunk j of a Q5_K block: each value's fifth bit is bit 2 * j or 2 * j + 1 of a byte. */
-CODED void few_q5_k(uint8_t *bytes, const uint8_t *b, uint64_t j) {
+CODED void few_q5_k(uint8_t *bytes, const uint8_t *b, const int j) {
   const __m512i low = _mm512_srlv_epi64(both_halves(b + 48 + 32 * j), _mm512_setr_epi64(0, 0, 0, 0, 4, 4, 4, 4));
-  const __m512i turn = _mm512_sub_epi64(_mm512_setr_epi64(4, 4, 4, 4, 3, 3, 3, 3), _mm512_set1_epi64((long long)(2 * j)));
+  const __m512i turn = _mm512_sub_epi64(_mm512_setr_epi64(4, 4, 4, 4, 3, 3, 3, 3), _mm512_set1_epi64(2 * j));
   const __m512i high = _mm512_and_si512(_mm512_rolv_epi64(both_halves(b + 16), turn), _mm512_set1_epi8(16));
   _mm512_store_si512(bytes, _mm512_ternarylogic_epi32(high, low, _mm512_set1_epi8(15), 0xf8)); /* a | b & c */
 }
 
-/* Values c to c + 64 of a row whose scales begin at value `from`. Unsigned, because divisions of signed numbers by powers of two take
- * several operations, for which the multiply-adds would have to make room. */
-CODED void few_open(few_source *o, const fused_row *r, uint64_t c, uint64_t from, const ij_dtype type, const int shift) {
+/* Chunk j from value c of a row on, whose scales begin at value `from`; c is the start of a block where blocks have more than a chunk,
+ * else j is 0. Unsigned, because divisions of signed numbers by powers of two take several operations, for which the multiply-adds
+ * would have to make room. */
+CODED void few_open(few_source *o, const fused_row *r, uint64_t c, uint64_t from, const int j, const ij_dtype type, const int shift) {
   const __m512 i16 = iota();
   const uint8_t *b = r->codes + c / (uint64_t)coded_len(type) * (uint64_t)coded_bytes(type);
-  const uint64_t j = c % 256 / FEW_CHUNK;
   switch (type) {
     case IJ_DTYPE_Q4_K:
-      o->s = r->scales + (c - from) / 16;
+      o->s = r->scales + (c - from) / 16 + 4 * j;
       o->codes = b + 16 + 32 * j;
       for (int i = 0; i < 2; i++) o->table[i] = _mm512_fmsub_ps(i16, _mm512_set1_ps(o->s[2 * i]), _mm512_set1_ps(o->s[2 * i + 1]));
       break;
     case IJ_DTYPE_Q5_K:
-      o->s = r->scales + (c - from) / 16;
+      o->s = r->scales + (c - from) / 16 + 4 * j;
       few_q5_k(o->bytes, b, j);
       IN_MEMORY(o->bytes);
       break;
@@ -109,11 +109,11 @@ typedef struct few_ctx {
   _Alignas(64) float parked[V * FEW_NT * 16]; /* partial sums: [row][token][16] */
 } few_ctx;
 
-/* n_vec times sixteen values from value c on, of x at x. */
-CODED void few_chunk(vec (*sum)[FEW_NT], const fused_row *row, const float *x, uint64_t c, uint64_t from, const int n_vec, const int shift,
-                     const ij_dtype type, const int nt) {
+/* n_vec times sixteen values of chunk j from value c on, of x at x. */
+CODED void few_chunk(vec (*sum)[FEW_NT], const fused_row *row, const float *x, uint64_t c, uint64_t from, const int j, const int n_vec,
+                     const int shift, const ij_dtype type, const int nt) {
   few_source o[4];
-  UNROLL for (int r = 0; r < few_rows(nt); r++) few_open(&o[r], &row[r], c, from, type, shift);
+  UNROLL for (int r = 0; r < few_rows(nt); r++) few_open(&o[r], &row[r], c, from, j, type, shift);
   UNROLL for (int i = 0; i < n_vec; i++) {
     vec w[4];
     UNROLL for (int r = 0; r < few_rows(nt); r++) w[r] = few_take(&o[r], &row[r], c, i, type);
@@ -125,10 +125,13 @@ CODED void few_chunk(vec (*sum)[FEW_NT], const fused_row *row, const float *x, u
   }
 }
 
-/* Fetches the chunk at value c of a row. */
+/* Values between two turns of the innermost loop: a chunk, or a whole block. */
+CODED int64_t few_span(const ij_dtype type) { return IJ_MAX(coded_len(type), (int64_t)FEW_CHUNK); }
+
+/* Fetches what lies where the values from c on lie in a row. */
 CODED void few_fetch(const char *row, uint64_t c, const ij_dtype type) {
-  const uint64_t n = FEW_CHUNK * (uint64_t)coded_bytes(type) / (uint64_t)coded_len(type);
-  UNROLL for (uint64_t b = 0; b < n; b += 64) v_prefetch(row + c / FEW_CHUNK * n + b);
+  const uint64_t span = (uint64_t)few_span(type), n = span * (uint64_t)coded_bytes(type) / (uint64_t)coded_len(type);
+  UNROLL for (uint64_t b = 0; b < n; b += 64) v_prefetch(row + c / span * n + b);
 }
 
 /* A block of k for few_rows(nt) rows, the first of which is row i of the batch. */
@@ -142,13 +145,17 @@ CODED void few_block(few_ctx *f, int64_t i, const ij_dtype type, const int nt) {
   }
   const int64_t c0 = f->c0, end = c0 + f->n;
   const float *x = f->x + c0 * nt;
+  const int64_t span = few_span(type), n_chunk = span / FEW_CHUNK, tail = IJ_MIN(coded_len(type), (int64_t)FEW_CHUNK);
   int64_t c = c0;
-  for (; c + FEW_CHUNK <= end; c += FEW_CHUNK, x += FEW_CHUNK * nt) {
+  for (; c + span <= end; c += span, x += span * nt) {
     UNROLL for (int r = 0; r < n_row; r++) few_fetch(f->ahead[i + r], (uint64_t)c, type);
-    few_chunk(sum, row, x, (uint64_t)c, (uint64_t)c0, 4, f->shift, type, nt);
+    UNROLL for (int j = 0; j < n_chunk; j++) {
+      few_chunk(sum, row, x + j * FEW_CHUNK * nt, (uint64_t)c, (uint64_t)c0, j, 4, f->shift, type, nt);
+    }
   }
-  const int64_t tail = IJ_MIN(coded_len(type), (int64_t)FEW_CHUNK);
-  for (; tail < FEW_CHUNK && c < end; c += tail, x += tail * nt) few_chunk(sum, row, x, (uint64_t)c, (uint64_t)c0, (int)(tail / 16), f->shift, type, nt);
+  for (; tail < FEW_CHUNK && c < end; c += tail, x += tail * nt) {
+    few_chunk(sum, row, x, (uint64_t)c, (uint64_t)c0, 0, (int)(tail / 16), f->shift, type, nt);
+  }
   UNROLL for (int r = 0; r < n_row; r++) {
     UNROLL for (int t = 0; t < nt; t++) v_store(parked + (r * nt + t) * 16, sum[r][t]);
   }
