@@ -23,6 +23,13 @@ static uint16_t two_bit_codes(uint64_t entry, const uint8_t *value) {
   return codes;
 }
 
+/* The same as bytes, twice the code and `more`. */
+static uint64_t byte_codes(uint64_t entry, const uint8_t *value, uint64_t more) {
+  uint64_t codes = 0, two = two_bit_codes(entry, value);
+  for (int i = 0; i < 8; i++) codes |= (2 * (two >> (2 * i) & 3) + more) << (8 * i);
+  return codes;
+}
+
 /* Bytes 4, 12, .. 52 and 62 -> 1, 3, .. 15. */
 static uint32_t odd_codes(uint32_t entry) { return (entry >> 2 & 0x0e0e0e0eu) | 0x01010101u; }
 
@@ -36,6 +43,12 @@ void ij__iq_floats_fill(void) {
   for (int i = 0; i < 512; i++) magnitudes(t->iq3_s[i], ij__iq3_s_grid[i], 4);
   for (int i = 0; i < 128; i++) masks(t->signs7[i], ij__iq_signs[i]);
   for (int i = 0; i < 256; i++) masks(t->signs8[i], i);
+  for (int row = 0; row < 2; row++) {
+    for (int i = 0; i < 256; i++) t->iq2_xxs_codes[row][i] = byte_codes(ij__iq2_xxs_grid[i], iq2_values, (uint64_t)row);
+    for (int i = 0; i < 512; i++) t->iq2_xs_codes[row][i] = byte_codes(ij__iq2_xs_grid[i], iq2_values, (uint64_t)row);
+    for (int i = 0; i < 1024; i++) t->iq2_s_codes[row][i] = byte_codes(ij__iq2_s_grid[i], iq2_values, (uint64_t)row);
+  }
+  for (int i = 0; i < 2048; i++) t->iq1_codes[i] = byte_codes(ij__iq1_grid[i], iq1_values, 0);
   for (int i = 0; i < 2048; i++) t->iq1[i] = two_bit_codes(ij__iq1_grid[i], iq1_values);
   for (int i = 0; i < 1024; i++) t->iq2_s[i] = two_bit_codes(ij__iq2_s_grid[i], iq2_values);
 }

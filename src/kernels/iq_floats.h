@@ -16,6 +16,9 @@ typedef struct ij_iq_floats {
   uint32_t signs7[128][8]; /* sign bits of seven stored ones and the eighth that they imply */
   uint32_t signs8[256][8]; /* sign bits of eight stored ones */
   uint32_t iq3_xxs_codes[256]; /* four bytes: 2 * i + 1 for value i of the eight that occur */
+  /* Bytes for products of two rows at a time, [row]: 2 * i for value i of those that occur, 2 * i + 1 for the second row. */
+  uint64_t iq2_xxs_codes[2][256], iq2_xs_codes[2][512], iq2_s_codes[2][1024];
+  uint64_t iq1_codes[2048]; /* one for both rows, being large */
   uint16_t iq1[2048 + 2];  /* value i of eight in bits 2i: 0, 1, 2 for -1, 0, 1; padded for loads of 32 bits */
   uint16_t iq2_s[1024 + 2]; /* the same: 0, 1, 2 for 8, 25, 43 */
 } ij_iq_floats;

@@ -222,15 +222,19 @@ CODED void iq2_xs_half(sink *k, const low_ahead *a, const uint8_t *b, const int 
   ij__iq2_half(k, a, ij__iq2_xs_grid, 16, half);
 }
 
-CODED void iq2_s_ahead(low_ahead *a, const uint8_t *b) {
-  ij__iq2_scales(a->scale, ij__f16_avx512(b), b + 74);
-  /* Byte i / 4 of the high bits to the upper byte of word i, in which its two bits go to places 8 and 9. */
+/* Byte i / 4 of the high bits to the upper byte of word i, in which its two bits go to places 8 and 9. */
+CODED void ij__iq2_s_index(uint16_t index[32], const uint8_t *b) {
   const __m512i place = _mm512_setr_epi64(0x0080008000800080, 0x0180018001800180, 0x0280028002800280, 0x0380038003800380,
                                           0x0480048004800480, 0x0580058005800580, 0x0680068006800680, 0x0780078007800780);
   __m512i high = _mm512_shuffle_epi8(_mm512_set1_epi64((int64_t)ij__load_u64(b + 66)), place);
   high = _mm512_srlv_epi16(high, _mm512_set1_epi64(0x0006000400020000));
   __m512i low = _mm512_cvtepu8_epi16(ij__load32(b + 2));
-  _mm512_storeu_si512(a->index, _mm512_ternarylogic_epi64(_mm512_set1_epi16(0x300), high, low, IJ_SELECT));
+  _mm512_storeu_si512(index, _mm512_ternarylogic_epi64(_mm512_set1_epi16(0x300), high, low, IJ_SELECT));
+}
+
+CODED void iq2_s_ahead(low_ahead *a, const uint8_t *b) {
+  ij__iq2_scales(a->scale, ij__f16_avx512(b), b + 74);
+  ij__iq2_s_index(a->index, b);
 }
 
 CODED void iq2_s_half(sink *k, const low_ahead *a, const uint8_t *b, const int half) {
@@ -289,19 +293,22 @@ CODED __m512 ij__iq1_values_avx512(void) {
   return _mm512_setr_ps(0.125f, 1.125f, 0, 0, 0, 0, 0, -1.125f, -0.125f, 0.875f, 0, 0, 0, 0, 0, -0.875f);
 }
 
-CODED void iq1_s_ahead(low_ahead *a, const uint8_t *b) {
-  __m128i words = ij__load16(b + 34);
-  __m256i wide = _mm256_cvtepu16_epi32(words);
-  __m256i s = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi32(wide, 11), _mm256_set1_epi32(14)), _mm256_set1_epi32(1));
-  _mm256_storeu_ps(a->scale, _mm256_mul_ps(ij__f16_avx2(b), _mm256_cvtepi32_ps(s)));
-  /* Word i / 4 to word i, in which its three bits go to places 8 to 10. */
+/* Word i / 4 to word i, in which its three bits go to places 8 to 10. */
+CODED void ij__iq1_s_index(uint16_t index[32], const uint8_t *b) {
   __m512i high = _mm512_permutexvar_epi16(
       _mm512_setr_epi64(0, 0x0001000100010001, 0x0002000200020002, 0x0003000300030003, 0x0004000400040004, 0x0005000500050005,
                         0x0006000600060006, 0x0007000700070007),
-      _mm512_castsi128_si512(words));
+      _mm512_castsi128_si512(ij__load16(b + 34)));
   high = _mm512_slli_epi16(_mm512_srlv_epi16(high, _mm512_set1_epi64(0x0009000600030000)), 8);
   __m512i low = _mm512_cvtepu8_epi16(ij__load32(b + 2));
-  _mm512_storeu_si512(a->index, _mm512_ternarylogic_epi64(_mm512_set1_epi16(0x700), high, low, IJ_SELECT));
+  _mm512_storeu_si512(index, _mm512_ternarylogic_epi64(_mm512_set1_epi16(0x700), high, low, IJ_SELECT));
+}
+
+CODED void iq1_s_ahead(low_ahead *a, const uint8_t *b) {
+  __m256i wide = _mm256_cvtepu16_epi32(ij__load16(b + 34));
+  __m256i s = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi32(wide, 11), _mm256_set1_epi32(14)), _mm256_set1_epi32(1));
+  _mm256_storeu_ps(a->scale, _mm256_mul_ps(ij__f16_avx2(b), _mm256_cvtepi32_ps(s)));
+  ij__iq1_s_index(a->index, b);
 }
 
 CODED void iq1_s_half(sink *k, const low_ahead *a, const uint8_t *b, const int half) {
@@ -317,15 +324,19 @@ CODED void iq1_s_half(sink *k, const low_ahead *a, const uint8_t *b, const int h
   ij__put_picked(k, 8 * half, ij__entries8(ij__iq1_grid, index), ij__entries8(ij__iq1_grid, index + 8), values);
 }
 
-CODED void iq1_m_ahead(low_ahead *a, const uint8_t *b) {
-  ij__iq1_m_scales(a->scale, b + 48);
-  /* Nibble i to bits 8 to 11 of word i: three bits of index and the sign of delta. */
+/* Nibble i to bits 8 to 11 of word i: three bits of index and the sign of delta. These words are the result. */
+CODED __m512i ij__iq1_m_index(uint16_t index[32], const uint8_t *b) {
   __m512i high = _mm512_cvtepu8_epi32(ij__load16(b + 32));
   high = _mm512_or_si512(_mm512_slli_epi32(high, 8), _mm512_slli_epi32(high, 20));
   __m512i low = _mm512_cvtepu8_epi16(ij__load32(b));
-  __mmask32 sign = _mm512_test_epi16_mask(high, _mm512_set1_epi16(0x800));
+  _mm512_storeu_si512(index, _mm512_ternarylogic_epi64(_mm512_set1_epi16(0x700), high, low, IJ_SELECT));
+  return high;
+}
+
+CODED void iq1_m_ahead(low_ahead *a, const uint8_t *b) {
+  ij__iq1_m_scales(a->scale, b + 48);
+  __mmask32 sign = _mm512_test_epi16_mask(ij__iq1_m_index(a->index, b), _mm512_set1_epi16(0x800));
   memcpy(a->signs, &sign, sizeof sign);
-  _mm512_storeu_si512(a->index, _mm512_ternarylogic_epi64(_mm512_set1_epi16(0x700), high, low, IJ_SELECT));
 }
 
 CODED void iq1_m_half(sink *k, const low_ahead *a, const uint8_t *b, const int half) {
@@ -340,10 +351,10 @@ CODED void iq1_m_half(sink *k, const low_ahead *a, const uint8_t *b, const int h
   ij__put_picked(k, 8 * half, codes[0], codes[1], values);
 }
 
-/* X(name, identifier in dtype.h) */
-#define LOW_TYPES(X)                                                                                               \
-  X(q2_k, Q2_K) X(q3_k, Q3_K) X(iq1_s, IQ1_S) X(iq1_m, IQ1_M) X(iq2_xxs, IQ2_XXS) X(iq2_xs, IQ2_XS) X(iq2_s, IQ2_S) \
-  X(iq3_xxs, IQ3_XXS) X(iq3_s, IQ3_S) X(tq2_0, TQ2_0)
+/* X(name, identifier in dtype.h): those that books_avx512.h multiplies, and the others. */
+#define LOW_BOOKS(X) X(iq1_s, IQ1_S) X(iq1_m, IQ1_M) X(iq2_xxs, IQ2_XXS) X(iq2_xs, IQ2_XS) X(iq2_s, IQ2_S)
+#define LOW_OTHERS(X) X(q2_k, Q2_K) X(q3_k, Q3_K) X(iq3_xxs, IQ3_XXS) X(iq3_s, IQ3_S) X(tq2_0, TQ2_0)
+#define LOW_TYPES(X) LOW_BOOKS(X) LOW_OTHERS(X)
 
 CODED void low_work_ahead(low_ahead *a, const uint8_t *b, const ij_dtype type) {
   switch (type) {

@@ -1,6 +1,6 @@
-/* matmul_low_avx512.h: one token times block types of one to three bits: as matmul_fused_avx512.h, a block of 256 values a row at a time.
+/* matmul_low_avx512.h: one token times Q2_K, Q3_K, IQ3 and TQ2_0: as matmul_fused_avx512.h, a block of 256 values a row at a time.
  *
- * Included by matmul_avx512.c after matmul_tile.h.
+ * Included by matmul_avx512.c after matmul_tile.h. IQ1 and IQ2 have matmul_books_avx512.c.
  */
 #ifndef IJ_KERNELS_X86_MATMUL_LOW_AVX512_H
 #define IJ_KERNELS_X86_MATMUL_LOW_AVX512_H
@@ -57,11 +57,11 @@ CODED void low_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, 
 
 #define MATMUL_LOW(name, id) \
   static void matmul_low_##id(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) { low_rows(m, r0, r1, scratch, IJ_DTYPE_##id); }
-LOW_TYPES(MATMUL_LOW)
+LOW_OTHERS(MATMUL_LOW)
 
 static void low_fill(ij_kernels *k) {
 #define SET_LOW(name, id) k->matmul[IJ_DTYPE_##id] = matmul_low_##id;
-  LOW_TYPES(SET_LOW)
+  LOW_OTHERS(SET_LOW)
 #undef SET_LOW
 }
 
