@@ -47,6 +47,7 @@ void ij__decode_low_fill_avx512(ij_kernels *k);
 void ij__matmul_fill_avx512(ij_kernels *k);
 void ij__matmul_few_fill_avx512(ij_kernels *k);
 void ij__matmul_books_fill_avx512(ij_kernels *k);
+void ij__matmul_dozens_fill_avx512(ij_kernels *k);
 void ij__decode_fill_avx512(ij_kernels *k);
 
 void ij__elem_fill_neon(ij_kernels *k);

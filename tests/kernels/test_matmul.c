@@ -323,6 +323,16 @@ static void coded_few_tokens(void) {
   }
 }
 
+/* The same for the numbers of tokens of an expert of a prompt. */
+static void coded_dozens_of_tokens(void) {
+  static const int64_t ns[] = {10, 23, 64};
+  CODED_FOR_ALL(type) {
+    for (size_t i = 0; i < IJ_COUNT_OF(ns); i++) {
+      if (!check_coded(type, ns[i], 1330 / ij__dtype_block_len(type), below(5), 18 + below(8), (int)(i % 3))) break;
+    }
+  }
+}
+
 /* So long that a panel holds a few rows only, or none. */
 static void coded_long_rows(void) {
   check_coded(IJ_DTYPE_Q4_K, 10, 128, 0, 11, 0);
@@ -409,6 +419,7 @@ int main(int argc, char **argv) {
   RUN(coded_every_k);
   RUN(coded_every_number_of_rows);
   RUN(coded_few_tokens);
+  RUN(coded_dozens_of_tokens);
   RUN(coded_long_rows);
   RUN(definition_against_double);
   RUN(order_is_the_one_order);
