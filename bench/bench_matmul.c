@@ -83,7 +83,8 @@ typedef struct work {
 
 static void run_matmul(void *ctx, int worker, int64_t i0, int64_t i1) {
   work *w = ctx;
-  for (int64_t i = 0; i < w->repeat; i++) w->k->matmul[w->s.type](&w->m, i0, i1, scratch[worker]);
+  int64_t r0 = i0 * w->s.grain, r1 = IJ_MIN(i1 * w->s.grain, w->s.rows);
+  for (int64_t i = 0; i < w->repeat; i++) w->k->matmul[w->s.type](&w->m, r0, r1, scratch[worker]);
 }
 
 static void run_read(void *ctx, int worker, int64_t i0, int64_t i1) {
@@ -110,7 +111,7 @@ static double median(double *v, int n) {
 
 static double timed_matmul(work *w) {
   double t = ij__os_seconds();
-  ij__pool_run(pool, w->s.rows, w->s.grain, run_matmul, w);
+  ij__pool_run(pool, ij__div_up(w->s.rows, w->s.grain), 1, run_matmul, w);
   return ij__os_seconds() - t;
 }
 

@@ -1,10 +1,11 @@
 /* pool.c: see pool.h.
  *
- * Protocol. One 64-bit word, `ticket`, holds the number of the loop (high half) and how many of its chunks are still to be claimed (low
+ * Protocol. One 64-bit word, `ticket`, holds the number of the loop (high half) and how many of its indices are still to be claimed (low
  * half). The caller writes the job fields, then stores the ticket (release). A thread claims a chunk by lowering the ticket with a
- * compare-and-swap (acquire) and only then reads the fields: they cannot change before this chunk is done, because the caller waits until
- * `done` (release by the workers, acquire by the caller) has counted all chunks. So a worker that the system has put aside holds up nobody
- * unless it holds a chunk, and one that comes late finds nothing to claim.
+ * compare-and-swap and only then reads the fields: they cannot change before this chunk is done, because the caller waits until
+ * `done` (release by the workers, acquire by the caller) has counted all indices. So a worker that the system has put aside holds up nobody
+ * unless it holds a chunk, and one that comes late finds nothing to claim. Only `grain` is read before, for the size of the chunk: where it
+ * belongs to a later loop already, the ticket is another one too and the swap fails.
  * Sleeping: a worker that has spun in vain counts itself in `sleepers` and then looks at the ticket once more under the mutex; the caller
  * looks at `sleepers` after storing the ticket. Both are sequentially consistent, so one of them sees the other.
  */
@@ -42,9 +43,9 @@ struct ij_pool {
 
   ij_pool_fn fn;
   void *ctx;
-  int64_t n, grain;
-  uint32_t n_chunk;
-  _Alignas(64) _Atomic uint64_t ticket; /* loop number << 32 | chunks not yet claimed */
+  int64_t n;
+  _Atomic uint32_t grain;
+  _Alignas(64) _Atomic uint64_t ticket; /* loop number << 32 | indices not yet claimed */
   _Alignas(64) _Atomic uint32_t done;
 };
 
@@ -56,14 +57,22 @@ static inline void relax(void) {
 #endif
 }
 
+/* Indices of the next chunk when so many are left: towards the end two thirds of an equal share, so that all threads come to an end
+ * together, also when one of them is half as fast as the others. */
+static uint32_t chunk_of(const ij_pool *p, uint32_t left) {
+  uint32_t grain = atomic_load_explicit(&p->grain, memory_order_relaxed), share = (uint32_t)((uint64_t)left * 2 / (3 * (uint64_t)p->n_threads));
+  return share < 1 ? 1 : IJ_MIN(share, grain);
+}
+
 static void take_chunks(ij_pool *p, int worker) {
-  uint64_t t = atomic_load_explicit(&p->ticket, memory_order_relaxed);
+  uint64_t t = atomic_load_explicit(&p->ticket, memory_order_acquire);
   while ((uint32_t)t != 0) {
-    if (!atomic_compare_exchange_weak_explicit(&p->ticket, &t, t - 1, memory_order_acquire, memory_order_relaxed)) continue;
-    int64_t i0 = (int64_t)(p->n_chunk - (uint32_t)t) * p->grain;
-    p->fn(p->ctx, worker, i0, IJ_MIN(i0 + p->grain, p->n));
-    atomic_fetch_add_explicit(&p->done, 1, memory_order_release);
-    t = atomic_load_explicit(&p->ticket, memory_order_relaxed);
+    uint32_t left = (uint32_t)t, n = chunk_of(p, left);
+    if (!atomic_compare_exchange_weak_explicit(&p->ticket, &t, t - n, memory_order_acquire, memory_order_acquire)) continue;
+    int64_t i0 = p->n - (int64_t)left;
+    p->fn(p->ctx, worker, i0, i0 + n);
+    atomic_fetch_add_explicit(&p->done, n, memory_order_release);
+    t = atomic_load_explicit(&p->ticket, memory_order_acquire);
   }
 }
 
@@ -144,23 +153,21 @@ int ij__pool_threads(const ij_pool *pool) { return pool->n_threads; }
 
 void ij__pool_run(ij_pool *p, int64_t n, int64_t grain, ij_pool_fn fn, void *ctx) {
   if (n <= 0) return;
-  int64_t n_chunk = ij__div_up(n, grain);
-  assert(n_chunk <= UINT32_MAX);
-  if (p->n_threads == 1 || n_chunk == 1) {
+  assert(grain > 0 && n <= UINT32_MAX);
+  if (p->n_threads == 1 || n <= grain) {
     for (int64_t i = 0; i < n; i += grain) fn(ctx, 0, i, IJ_MIN(i + grain, n));
     return;
   }
   p->fn = fn;
   p->ctx = ctx;
   p->n = n;
-  p->grain = grain;
-  p->n_chunk = (uint32_t)n_chunk;
+  atomic_store_explicit(&p->grain, (uint32_t)grain, memory_order_relaxed);
   atomic_store_explicit(&p->done, 0, memory_order_relaxed);
   uint64_t loop = (atomic_load_explicit(&p->ticket, memory_order_relaxed) >> 32) + 1;
-  atomic_store(&p->ticket, loop << 32 | (uint64_t)n_chunk);
+  atomic_store(&p->ticket, loop << 32 | (uint64_t)n);
   wake_sleepers(p);
   take_chunks(p, 0);
-  for (int i = 0; atomic_load_explicit(&p->done, memory_order_acquire) != p->n_chunk; i++) {
+  for (int i = 0; atomic_load_explicit(&p->done, memory_order_acquire) != (uint32_t)n; i++) {
     if (i > p->spin_rounds) sched_yield();
     relax();
   }

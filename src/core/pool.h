@@ -19,7 +19,8 @@ ij_status ij__pool_open(ij_pool **out, int n_threads, ij_err *err);
 void ij__pool_close(ij_pool **pool);
 int ij__pool_threads(const ij_pool *pool);
 
-/* Calls fn over [0, n) in chunks of at most `grain`, and returns when all are done. Never allocates. */
+/* Calls fn over [0, n) in chunks of at most `grain`, fewer and fewer towards the end, and returns when all are done. n is below 2^32. Never
+ * allocates. A loop of at most `grain` indices runs in the calling thread alone. */
 void ij__pool_run(ij_pool *pool, int64_t n, int64_t grain, ij_pool_fn fn, void *ctx);
 
 #endif

@@ -19,7 +19,7 @@ typedef struct forward_ctx {
   const float *in;
   float *out;
   _Atomic bool lost;     /* a row of the embedding table could not be read */
-  int64_t n_head, chunk; /* of the head: rows whose logits are wanted, rows of weights per chunk */
+  int64_t n_head, rows;  /* of the head: rows whose logits are wanted, rows of weights per index of its loop */
 } forward_ctx;
 
 /* y = embed[id]. False: it could not be read from its file. */
@@ -153,20 +153,18 @@ static void head_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   const forward_ctx *c = ctx;
   const ij_net *net = c->net;
   int64_t hidden = net->config->hidden, n_vocab = net->config->unpadded_vocab;
+  int64_t r0 = i0 * c->rows, n = IJ_MIN(i1 * c->rows, n_vocab) - r0;
+  int64_t next = r0 + ij__pool_threads(net->pool) * n; /* most likely this worker's next chunk */
   float *tile = ij__worker_scratch(net, worker) + IJ_MATMUL_SCRATCH;
-  for (int64_t i = i0; i < i1; i++) {
-    int64_t r0 = i * c->chunk, n = IJ_MIN(c->chunk, n_vocab - r0);
-    int64_t next = r0 + ij__pool_threads(net->pool) * c->chunk; /* most likely this worker's next chunk */
-    ij_weight part = ij__weight_from(net->weights->unembed, r0), ahead;
-    ij_product p = {.x = net->s.head_in, .y = tile, .ldx = hidden, .ldy = n, .n = c->n_head};
-    if (next < n_vocab) {
-      ahead = ij__weight_from(net->weights->unembed, next);
-      p.next = &ahead;
-      p.n_next = IJ_MIN(c->chunk, n_vocab - next);
-    }
-    ij__product_rows(net, &part, &p, 0, n, worker);
-    scatter_logits(c, tile, r0, n);
+  ij_weight part = ij__weight_from(net->weights->unembed, r0), ahead;
+  ij_product p = {.x = net->s.head_in, .y = tile, .ldx = hidden, .ldy = n, .n = c->n_head};
+  if (next < n_vocab) {
+    ahead = ij__weight_from(net->weights->unembed, next);
+    p.next = &ahead;
+    p.n_next = IJ_MIN(n, n_vocab - next);
   }
+  ij__product_rows(net, &part, &p, 0, n, worker);
+  scatter_logits(c, tile, r0, n);
 }
 
 /* logits = head_in * unembed^T over the ids that exist; padding rows are never computed. */
@@ -175,8 +173,9 @@ static void head(forward_ctx *c) {
   const ij_weight *w = &net->weights->unembed;
   int64_t n_vocab = net->config->unpadded_vocab, n_row = c->n_head = gather_head_rows(c);
   if (n_row == 0) return;
-  c->chunk = ij__gemm_chunk_rows(net, n_vocab, ij__dtype_row_bytes(w->dtype, w->cols), n_row, 1, IJ_CHUNK_ROWS_MANY);
-  ij__pool_run(net->pool, ij__div_up(n_vocab, c->chunk), 1, head_chunks, c);
+  ij_cut cut = ij__gemm_cut(net, n_vocab, ij__dtype_row_bytes(w->dtype, w->cols), n_row, IJ_CHUNK_ROWS_MANY);
+  c->rows = cut.rows;
+  ij__pool_run(net->pool, ij__div_up(n_vocab, cut.rows), cut.most, head_chunks, c);
   for (int i = 0; i < c->n_items; i++) {
     ij_batch_item *item = &c->items[i];
     if (!wants_logits(item)) continue;

@@ -4,16 +4,20 @@
 #include "model/gemm.h"
 
 #define CHUNK_BYTES (512 * 1024) /* of weights per chunk when few rows share them: prefetching stays inside a chunk, so it should be long */
+#define CHUNK_ROWS_MIN 32        /* of the last chunks of a loop, which are what threads wait for: starting one costs as much as a few rows */
 #define CHUNK_BATCH 16           /* a multiple of which those of several rows should be: they fold so many sums at a time */
+#define CHUNK_STREAMS 4          /* the same for one row, where so many rows of weights advance together */
 #define MANY_ROWS 16             /* from here on products are bound by arithmetic and want taller panels */
 
-int64_t ij__gemm_chunk_rows(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_t n, int64_t n_matrices, int64_t many) {
-  int64_t bytes = n > 1 ? 2 * CHUNK_BYTES : CHUNK_BYTES, rows = row_bytes > 0 ? bytes / row_bytes : IJ_CHUNK_ROWS_MAX;
-  rows = n >= MANY_ROWS ? many : IJ_MIN(rows, (int64_t)IJ_CHUNK_ROWS_MAX);
-  int64_t want = 4 * (int64_t)ij__pool_threads(net->pool);
-  while (rows > 8 && ij__div_up(w_rows, rows) * n_matrices < want) rows /= 2;
-  if (n > 1 && rows > CHUNK_BATCH) rows -= rows % CHUNK_BATCH;
-  return IJ_MAX(rows, (int64_t)1);
+/* `most` is a power of two, so that chunks rarely cross from one matrix to the next. */
+ij_cut ij__gemm_cut(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_t n, int64_t many) {
+  int64_t several = n > 1 ? 2 : 1, batch = n > 1 ? CHUNK_BATCH : CHUNK_STREAMS, most = 1;
+  int64_t chunk = row_bytes > 0 ? several * CHUNK_BYTES / row_bytes : many, max = n >= MANY_ROWS ? many : IJ_CHUNK_ROWS_MAX;
+  int64_t rows = IJ_MIN(n >= MANY_ROWS ? many / 2 : CHUNK_ROWS_MIN, w_rows / (8 * ij__pool_threads(net->pool)));
+  rows = IJ_MAX(rows > batch ? rows - rows % batch : rows, several * CHUNK_STREAMS);
+  if (n >= MANY_ROWS) chunk = many;
+  while (most * rows < chunk && 2 * most * rows <= max) most *= 2;
+  return (ij_cut){.rows = rows, .most = most};
 }
 
 void ij__product_rows(const ij_net *net, const ij_weight *w, const ij_product *p, int64_t r0, int64_t r1, int worker) {
@@ -50,36 +54,43 @@ void ij__weight_row(const ij_net *net, float *y, const ij_weight *w, int64_t row
 typedef struct gemm_ctx {
   const ij_net *net;
   const ij_gemm *gemms;
-  int n_gemm;
-  int64_t chunk_rows[IJ_MAX_GEMM];
-  int64_t first[IJ_MAX_GEMM + 1]; /* number of the first chunk of each product */
+  int64_t rows;                   /* per index */
+  int64_t first[IJ_MAX_GEMM + 1]; /* the first index of each product */
 } gemm_ctx;
+
+/* Rows [r0, r1) of one product. */
+static void gemm_rows(const gemm_ctx *c, const ij_gemm *g, int64_t r0, int64_t r1, int worker) {
+  ij_product product = {.x = g->x, .y = g->y, .ldx = g->ldx, .ldy = g->ldy, .n = g->n};
+  ij_weight ahead;
+  int64_t next = r1 + (ij__pool_threads(c->net->pool) - 1) * (r1 - r0); /* most likely this worker's next rows */
+  if (next < g->w->rows) {
+    ahead = ij__weight_from(*g->w, next);
+    product.next = &ahead;
+    product.n_next = IJ_MIN(r1 - r0, g->w->rows - next);
+  }
+  ij__product_rows(c->net, g->w, &product, r0, r1, worker);
+}
 
 static void gemm_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   const gemm_ctx *c = ctx;
-  for (int64_t i = i0; i < i1; i++) {
-    int g = 0;
-    while (i >= c->first[g + 1]) g++;
-    const ij_gemm *p = &c->gemms[g];
-    ij_product product = {.x = p->x, .y = p->y, .ldx = p->ldx, .ldy = p->ldy, .n = p->n};
-    ij_weight ahead;
-    int64_t r0 = (i - c->first[g]) * c->chunk_rows[g];
-    int64_t next = r0 + ij__pool_threads(c->net->pool) * c->chunk_rows[g]; /* most likely this worker's next chunk */
-    if (next < p->w->rows) {
-      ahead = ij__weight_from(*p->w, next);
-      product.next = &ahead;
-      product.n_next = IJ_MIN(c->chunk_rows[g], p->w->rows - next);
-    }
-    ij__product_rows(c->net, p->w, &product, r0, IJ_MIN(r0 + c->chunk_rows[g], p->w->rows), worker);
+  for (int g = 0; i0 < i1; g++) {
+    int64_t first = c->first[g], end = IJ_MIN(i1, c->first[g + 1]);
+    if (i0 >= end) continue;
+    gemm_rows(c, &c->gemms[g], (i0 - first) * c->rows, IJ_MIN((end - first) * c->rows, c->gemms[g].w->rows), worker);
+    i0 = end;
   }
 }
 
 void ij__gemm_run(ij_net *net, const ij_gemm *gemms, int n_gemm) {
-  gemm_ctx c = {.net = net, .gemms = gemms, .n_gemm = n_gemm};
+  gemm_ctx c = {.net = net, .gemms = gemms};
+  int64_t w_rows = 0, bytes = 0;
   for (int g = 0; g < n_gemm; g++) {
     const ij_weight *w = gemms[g].w;
-    c.chunk_rows[g] = ij__gemm_chunk_rows(net, w->rows, ij__dtype_row_bytes(w->dtype, w->cols), gemms[g].n, n_gemm, IJ_CHUNK_ROWS_MANY);
-    c.first[g + 1] = c.first[g] + ij__div_up(w->rows, c.chunk_rows[g]);
+    w_rows += w->rows;
+    bytes = IJ_MAX(bytes, ij__dtype_row_bytes(w->dtype, w->cols));
   }
-  ij__pool_run(net->pool, c.first[n_gemm], 1, gemm_chunks, &c);
+  ij_cut cut = ij__gemm_cut(net, w_rows, bytes, gemms[0].n, IJ_CHUNK_ROWS_MANY);
+  c.rows = cut.rows;
+  for (int g = 0; g < n_gemm; g++) c.first[g + 1] = c.first[g] + ij__div_up(gemms[g].w->rows, cut.rows);
+  ij__pool_run(net->pool, c.first[n_gemm], cut.most, gemm_chunks, &c);
 }

@@ -9,8 +9,13 @@
 #define IJ_CHUNK_ROWS_MANY 128 /* the same when many input rows share them */
 #define IJ_CHUNK_COLUMNS_MANY 256 /* the same in a SwiGLU, where more work hangs on a chunk */
 
-/* Rows of weights per chunk for a product with n input rows, when n_matrices of w_rows rows run as one group; `many` for large n. */
-int64_t ij__gemm_chunk_rows(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_t n, int64_t n_matrices, int64_t many);
+/* How rows of weights are cut for a loop of the pool: an index stands for `rows` of them, and a chunk has at most `most` indices. */
+typedef struct ij_cut {
+  int64_t rows, most;
+} ij_cut;
+
+/* For products with n input rows of w_rows rows in all, each of row_bytes; `many`: rows per chunk at most for large n. */
+ij_cut ij__gemm_cut(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_t n, int64_t many);
 
 /* What one worker multiplies: y[t * ldy + r] = factor * (row r of w . row t of x). */
 typedef struct ij_product {

@@ -18,7 +18,7 @@ typedef struct ffn_ctx {
   const float *x;
   float *y;
   int64_t n_row, hidden, width;
-  int64_t chunk, n_chunk; /* rows per chunk, chunks per matrix */
+  int64_t rows, per_ffn; /* rows per index of the loop; indices per SwiGLU */
   bool accumulate;
 } ffn_ctx;
 
@@ -36,33 +36,38 @@ static bool in_turns(const ij_ffn *f, ij_weight *both) {
   return true;
 }
 
-/* act = silu(gate x) * (up x) for one chunk of the width of one SwiGLU. Later SwiGLUs first: the shared ones, over all rows, are last in
- * the list and the longest. */
+/* act = silu(gate x) * (up x) for values [r0, r1) of the width of one SwiGLU. */
+static void ffn_in_part(const ffn_ctx *c, const ij_ffn *f, int64_t r0, int64_t r1, int worker) {
+  const ij_kernels *k = c->net->kernels;
+  int64_t w = c->width;
+  ij_product p = {.x = f->x, .y = f->gu, .ldx = f->ldx, .ldy = 2 * w, .n = f->n};
+  ij_weight both;
+  bool turns = in_turns(f, &both);
+  if (turns) {
+    ij__product_rows(c->net, &both, &p, 2 * r0, 2 * r1, worker);
+  } else {
+    ij__product_rows(c->net, &f->gate, &p, r0, r1, worker);
+    p.y = f->gu + w;
+    ij__product_rows(c->net, &f->up, &p, r0, r1, worker);
+  }
+  for (int64_t t = 0; t < f->n; t++) {
+    float *act = f->act + t * w + r0;
+    const float *gu = f->gu + 2 * t * w;
+    if (turns) {
+      k->swiglu_pairs(act, gu + 2 * r0, r1 - r0);
+    } else {
+      k->swiglu(act, gu + r0, gu + w + r0, r1 - r0);
+    }
+  }
+}
+
+/* Later SwiGLUs first: the shared ones, over all rows, are last in the list and the longest. */
 static void ffn_in_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   const ffn_ctx *c = ctx;
-  const ij_kernels *k = c->net->kernels;
-  for (int64_t i = i0; i < i1; i++) {
-    const ij_ffn *f = &c->ffns[c->n_ffn - 1 - i / c->n_chunk];
-    int64_t r0 = i % c->n_chunk * c->chunk, r1 = IJ_MIN(r0 + c->chunk, c->width), w = c->width;
-    ij_product p = {.x = f->x, .y = f->gu, .ldx = f->ldx, .ldy = 2 * w, .n = f->n};
-    ij_weight both;
-    bool turns = in_turns(f, &both);
-    if (turns) {
-      ij__product_rows(c->net, &both, &p, 2 * r0, 2 * r1, worker);
-    } else {
-      ij__product_rows(c->net, &f->gate, &p, r0, r1, worker);
-      p.y = f->gu + w;
-      ij__product_rows(c->net, &f->up, &p, r0, r1, worker);
-    }
-    for (int64_t t = 0; t < f->n; t++) {
-      float *act = f->act + t * w + r0;
-      const float *gu = f->gu + 2 * t * w;
-      if (turns) {
-        k->swiglu_pairs(act, gu + 2 * r0, r1 - r0);
-      } else {
-        k->swiglu(act, gu + r0, gu + w + r0, r1 - r0);
-      }
-    }
+  while (i0 < i1) {
+    int64_t j = i0 / c->per_ffn, first = j * c->per_ffn, end = IJ_MIN(i1, first + c->per_ffn);
+    ffn_in_part(c, &c->ffns[c->n_ffn - 1 - j], (i0 - first) * c->rows, IJ_MIN((end - first) * c->rows, c->width), worker);
+    i0 = end;
   }
 }
 
@@ -70,25 +75,23 @@ static void ffn_in_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
 static void ffn_out_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   const ffn_ctx *c = ctx;
   float *tile = ij__worker_scratch(c->net, worker) + IJ_MATMUL_SCRATCH;
-  for (int64_t i = i0; i < i1; i++) {
-    int64_t r0 = i * c->chunk, n = IJ_MIN(c->chunk, c->hidden - r0);
-    if (!c->accumulate) {
-      for (int64_t row = 0; row < c->n_row; row++) memset(c->y + row * c->hidden + r0, 0, (size_t)n * sizeof(float));
+  int64_t r0 = i0 * c->rows, n = IJ_MIN(i1 * c->rows, c->hidden) - r0;
+  if (!c->accumulate) {
+    for (int64_t row = 0; row < c->n_row; row++) memset(c->y + row * c->hidden + r0, 0, (size_t)n * sizeof(float));
+  }
+  for (int j = 0; j < c->n_ffn; j++) {
+    const ij_ffn *f = &c->ffns[j];
+    ij_weight part = ij__weight_from(f->down, r0), ahead;
+    ij_product p = {.x = f->act, .y = tile, .ldx = c->width, .ldy = n, .n = f->n};
+    if (j + 1 < c->n_ffn && c->ffns[j + 1].down.dtype == part.dtype && c->ffns[j + 1].down.row_stride == part.row_stride) {
+      ahead = ij__weight_from(c->ffns[j + 1].down, r0);
+      p.next = &ahead;
+      p.n_next = n;
     }
-    for (int j = 0; j < c->n_ffn; j++) {
-      const ij_ffn *f = &c->ffns[j];
-      ij_weight part = ij__weight_from(f->down, r0), ahead;
-      ij_product p = {.x = f->act, .y = tile, .ldx = c->width, .ldy = n, .n = f->n};
-      if (j + 1 < c->n_ffn && c->ffns[j + 1].down.dtype == part.dtype && c->ffns[j + 1].down.row_stride == part.row_stride) {
-        ahead = ij__weight_from(c->ffns[j + 1].down, r0);
-        p.next = &ahead;
-        p.n_next = n;
-      }
-      ij__product_rows(c->net, &part, &p, 0, n, worker);
-      for (int64_t t = 0; t < f->n; t++) {
-        int64_t row = f->rows ? f->rows[t] : t;
-        c->net->kernels->axpy(c->y + row * c->hidden + r0, f->weight[t], tile + t * n, n);
-      }
+    ij__product_rows(c->net, &part, &p, 0, n, worker);
+    for (int64_t t = 0; t < f->n; t++) {
+      int64_t row = f->rows ? f->rows[t] : t;
+      c->net->kernels->axpy(c->y + row * c->hidden + r0, f->weight[t], tile + t * n, n);
     }
   }
 }
@@ -105,11 +108,11 @@ static void gather_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
   }
 }
 
-/* Chunk of w_rows rows, each of which takes `per_row` rows of a matrix like w. */
-static int64_t ffn_chunk(const ffn_ctx *c, int64_t w_rows, const ij_weight *w, int64_t per_row, int64_t n_matrices) {
+/* For w_rows rows in all, each of which takes `per_row` rows of a matrix like w. */
+static ij_cut ffn_cut(const ffn_ctx *c, int64_t w_rows, const ij_weight *w, int64_t per_row) {
   int64_t n_max = 0, row_bytes = per_row * ij__dtype_row_bytes(w->dtype, w->cols);
   for (int j = 0; j < c->n_ffn; j++) n_max = IJ_MAX(n_max, c->ffns[j].n);
-  return ij__gemm_chunk_rows(c->net, w_rows, row_bytes, n_max, n_matrices, IJ_CHUNK_COLUMNS_MANY);
+  return ij__gemm_cut(c->net, w_rows, row_bytes, n_max, IJ_CHUNK_COLUMNS_MANY);
 }
 
 static ffn_ctx context(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t n_row) {
@@ -134,9 +137,10 @@ static void ffn_in(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t
   }
   if (n_row > 1) ij__pool_run(net->pool, n_ffn, 1, gather_rows, &c);
 
-  c.chunk = ffn_chunk(&c, c.width, &ffns[0].gate, 2, n_ffn);
-  c.n_chunk = ij__div_up(c.width, c.chunk);
-  ij__pool_run(net->pool, n_ffn * c.n_chunk, 1, ffn_in_chunks, &c);
+  ij_cut cut = ffn_cut(&c, n_ffn * c.width, &ffns[0].gate, 2);
+  c.rows = cut.rows;
+  c.per_ffn = ij__div_up(c.width, cut.rows);
+  ij__pool_run(net->pool, n_ffn * c.per_ffn, cut.most, ffn_in_chunks, &c);
 }
 
 /* The second half: y = or += the sum over the list. */
@@ -144,8 +148,9 @@ static void ffn_out(ij_net *net, ij_ffn *ffns, int n_ffn, float *y, int64_t n_ro
   ffn_ctx c = context(net, ffns, n_ffn, NULL, n_row);
   c.y = y;
   c.accumulate = accumulate;
-  c.chunk = ffn_chunk(&c, c.hidden, &ffns[0].down, n_ffn, 1);
-  ij__pool_run(net->pool, ij__div_up(c.hidden, c.chunk), 1, ffn_out_chunks, &c);
+  ij_cut cut = ffn_cut(&c, c.hidden, &ffns[0].down, n_ffn);
+  c.rows = cut.rows;
+  ij__pool_run(net->pool, ij__div_up(c.hidden, cut.rows), cut.most, ffn_out_chunks, &c);
 }
 
 static void dense_mlp(ij_net *net, const ij_layer *l, int64_t n_row) {
