@@ -38,7 +38,7 @@ static void run_attn_pv_1(const ij_kernels *k) { k->attn_pv(o, D, p, IJ_ATTN_BLO
 
 static void run_short_conv(const ij_kernels *k) {
   const float *rows[4] = {a, b, a, b};
-  k->short_conv(y, rows, w, 4, n);
+  k->short_conv(y, rows, w, n, 4, n);
 }
 
 static void run_attn_probs(const ij_kernels *k) {

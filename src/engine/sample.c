@@ -47,10 +47,14 @@ static ij_status check_sample_options(const ij_session *s, const ij_sample_optio
 
 /* ------------------------------------------------------------------------------------------------------------ logits */
 
+static bool has_penalties(const ij_sample_options *o) {
+  return o->repetition_penalty != 1.0f || o->presence_penalty != 0.0f || o->frequency_penalty != 0.0f;
+}
+
 /* Penalties on ids among the last ones of the session, each id once. In double precision, where no combination of options can make a
  * NaN: a forbidden id stays forbidden, and what overflows float32 is found by the caller. */
 static void apply_penalties(ij_session *s, const ij_sample_options *o) {
-  if (o->repetition_penalty == 1.0f && o->presence_penalty == 0.0f && o->frequency_penalty == 0.0f) return;
+  if (!has_penalties(o)) return;
   int64_t pos = s->state->pos, from = o->penalty_window < 0 ? 0 : IJ_MAX(pos - o->penalty_window, (int64_t)0);
   for (int64_t i = from; i < pos; i++) s->counts[s->ids[i]]++;
   for (int64_t i = from; i < pos; i++) {
@@ -91,12 +95,11 @@ static void prepare_logits(ij_session *s, const ij_sample_options *o) {
   if (o->allowed) apply_mask(s->work, c->unpadded_vocab, o->allowed, o->n_allowed);
 }
 
-/* The lowest id with the largest value; there is no NaN. */
-static int32_t argmax(const ij_kernels *k, const float *x, int32_t n) {
-  float max = k->max(x, n);
-  int32_t best = 0;
-  while (best < n - 1 && x[best] != max) best++;
-  return best;
+/* The lowest id with this value, or the last one. */
+static int32_t first_of(const float *x, int32_t n, float value) {
+  int32_t id = 0;
+  while (id < n - 1 && x[id] != value) id++;
+  return id;
 }
 
 /* What turns a logit into a log-probability: (logit - max) - log_sum. Two steps, because large logits would round their sum. */
@@ -104,14 +107,12 @@ typedef struct softmax_norm {
   float max, log_sum;
 } softmax_norm;
 
-/* max and ln(sum of exp(logit - max)) of raw logits; s->work is overwritten. */
-static softmax_norm norm_of_logits(ij_session *s, const float *logits) {
+/* max and ln(sum of exp(logit - max)) of raw logits. */
+static softmax_norm norm_of_logits(const ij_session *s, const float *logits) {
   const ij_kernels *k = s->model->kernels;
   int32_t n = s->model->config.unpadded_vocab;
   softmax_norm norm = {.max = k->max(logits, n)};
-  for (int32_t i = 0; i < n; i++) s->work[i] = logits[i] - norm.max;
-  k->vexp(s->work, s->work, n);
-  float total = k->sum(s->work, n);
+  float total = k->sum_exp(logits, norm.max, n);
   k->vlog(&norm.log_sum, &total, 1);
   return norm;
 }
@@ -197,6 +198,11 @@ static int32_t draw(ij_session *s, const ij_sample_options *o) {
   return id;
 }
 
+/* Nothing changes the logits and nothing is drawn: the best one is the answer, unless it is a placeholder. */
+static bool is_plain(const ij_sample_options *o) {
+  return o->temperature == 0.0f && o->n_logit_bias == 0 && !o->allowed && !has_penalties(o);
+}
+
 ij_status ij_session_sample(ij_session *session, const ij_sample_options *options, ij_choice *out, ij_err *err) {
   if (!session || !out) return ij__fail(err, IJ_E_ARGUMENT, "ij_session_sample", "session and out must not be NULL");
   ij_sample_options o = options ? *options : ij_sample_options_default();
@@ -205,8 +211,13 @@ ij_status ij_session_sample(ij_session *session, const ij_sample_options *option
   if (!session->has_logits) return ij__fail(err, IJ_E_RANGE, "ij_session_sample", "there are no logits: evaluate a token first");
   int32_t n = session->model->config.unpadded_vocab;
   softmax_norm norm = norm_of_logits(session, session->logits);
+  if (is_plain(&o)) {
+    int32_t id = first_of(session->logits, n, norm.max);
+    *out = choice_of(session->logits, norm, id);
+    if (!ij__is_media_placeholder(session->model, id)) return IJ_OK;
+  }
   prepare_logits(session, &o);
-  int32_t best = argmax(session->model->kernels, session->work, n);
+  int32_t best = first_of(session->work, n, session->model->kernels->max(session->work, n)); /* there is no NaN */
   if (!(session->work[best] > -INFINITY)) return ij__fail(err, IJ_E_ARGUMENT, "logit_bias, allowed", "every id is forbidden");
   if (!isfinite(session->work[best])) return ij__fail(err, IJ_E_NUMERIC, "ij_session_sample", "a bias or penalty makes the logit of id %d overflow", best);
   *out = choice_of(session->logits, norm, o.temperature > 0.0f ? draw(session, &o) : best);

@@ -73,13 +73,14 @@ typedef struct ij_kernels {
   /* The same with gate and up in turns: g[i] = gu[2 * i], u[i] = gu[2 * i + 1] */
   void (*swiglu_pairs)(float *y, const float *gu, int64_t n);
   /* One output row of the short convolution with its inner residual:
-   * acc = u[K - 1][c]; for j = 0 .. K - 1: acc = fma(w[j * n + c], u[j][c], acc); y[c] = acc. u: K rows, the last is the current input. */
-  void (*short_conv)(float *y, const float *const *u, const float *w, int n_tap, int64_t n);
+   * acc = u[K - 1][c]; for j = 0 .. K - 1: acc = fma(w[j * ldw + c], u[j][c], acc); y[c] = acc. u: K rows, the last is the current input. */
+  void (*short_conv)(float *y, const float *const *u, const float *w, int64_t ldw, int n_tap, int64_t n);
   void (*add)(float *y, const float *x, int64_t n);            /* y += x */
   void (*axpy)(float *y, float a, const float *x, int64_t n);  /* y = fma(a, x, y) */
   void (*scale)(float *y, const float *x, float a, int64_t n); /* y = x * a */
   float (*dot)(const float *a, const float *b, int64_t n);     /* dot16, fold16 */
   float (*sum)(const float *x, int64_t n);                     /* sum16 */
+  float (*sum_exp)(const float *x, float max, int64_t n);      /* sum16 of exp(x - max), exp as below */
   float (*max)(const float *x, int64_t n);                     /* n >= 1, no NaN; a zero is returned as +0 */
   bool (*all_finite)(const float *x, int64_t n);
 

@@ -64,6 +64,18 @@ static float sum(const float *x, int64_t n) {
   return lanes_fold(s);
 }
 
+static float sum_exp(const float *x, float max, int64_t n) {
+  lanes s = lanes_zero(), top = lanes_set(max);
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) s = lanes_add(s, lanes_exp(lanes_sub(lanes_load(x + i), top)));
+  if (i < n) {
+    float tail[16] = {0};
+    lanes_store_n(tail, lanes_exp(lanes_sub(lanes_load_n(x + i, n - i), top)), n - i);
+    s = lanes_add(s, lanes_load(tail));
+  }
+  return lanes_fold(s);
+}
+
 static float max(const float *x, int64_t n) {
   lanes m = lanes_set(x[0]);
   int64_t i = 0;
@@ -118,12 +130,12 @@ static void swiglu_pairs(float *y, const float *gu, int64_t n) {
   }
 }
 
-static void short_conv(float *y, const float *const *u, const float *w, int n_tap, int64_t n) {
+static void short_conv(float *y, const float *const *u, const float *w, int64_t ldw, int n_tap, int64_t n) {
   int64_t c = 0;
   for (; c + 32 <= n; c += 32) {
     lanes a = lanes_load(u[n_tap - 1] + c), b = lanes_load(u[n_tap - 1] + c + 16);
     for (int j = 0; j < n_tap; j++) {
-      const float *tap = w + j * n + c, *in = u[j] + c;
+      const float *tap = w + j * ldw + c, *in = u[j] + c;
       a = lanes_fma(lanes_load(tap), lanes_load(in), a);
       b = lanes_fma(lanes_load(tap + 16), lanes_load(in + 16), b);
     }
@@ -132,7 +144,7 @@ static void short_conv(float *y, const float *const *u, const float *w, int n_ta
   }
   for (; c < n; c += 16) {
     lanes acc = lanes_load_n(u[n_tap - 1] + c, n - c);
-    for (int j = 0; j < n_tap; j++) acc = lanes_fma(lanes_load_n(w + j * n + c, n - c), lanes_load_n(u[j] + c, n - c), acc);
+    for (int j = 0; j < n_tap; j++) acc = lanes_fma(lanes_load_n(w + j * ldw + c, n - c), lanes_load_n(u[j] + c, n - c), acc);
     lanes_store_n(y + c, acc, n - c);
   }
 }
@@ -203,6 +215,7 @@ static void lanes_fill_elem(ij_kernels *k) {
   k->scale = scale;
   k->dot = dot;
   k->sum = sum;
+  k->sum_exp = sum_exp;
   k->max = max;
   k->all_finite = all_finite;
   k->merge = merge;

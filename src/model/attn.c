@@ -33,16 +33,6 @@ typedef struct attn_ctx {
 
 /* ------------------------------------------------------------------------------------------------------------ append */
 
-static void norm_q_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
-  (void)worker;
-  const attn_ctx *c = ctx;
-  const ij_attn_dims *d = c->l->dims;
-  for (int64_t i = i0 * d->n_head; i < i1 * d->n_head; i++) {
-    float *q = c->net->s.q + i * d->head_dim;
-    c->net->kernels->rms_norm(q, q, c->l->q_norm, c->net->config->eps, d->head_dim);
-  }
-}
-
 /* Normalizes the keys of some rows and stores keys and values at their positions. */
 static void store_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
   (void)worker;
@@ -107,7 +97,7 @@ static void tile_load_queries(attn_tile *tile) {
   int d = c->l->dims->head_dim;
   for (int v = 0; v < tile->n_vec; v++) {
     int64_t row = tile->row + v / tile->n_head, head = tile->head + v % tile->n_head;
-    memcpy(tile->q + (int64_t)v * d, c->net->s.q + (row * c->l->dims->n_head + head) * d, (size_t)d * sizeof(float));
+    c->net->kernels->rms_norm(tile->q + (int64_t)v * d, c->net->s.q + (row * c->l->dims->n_head + head) * d, c->l->q_norm, c->net->config->eps, d);
   }
 }
 
@@ -336,10 +326,20 @@ static void plan_pass(attn_ctx *c, int n_items, int64_t n_row) {
   c->n_span = c->split ? (int)n_span : 1;
 }
 
-static void project(ij_net *net, const ij_layer *l, int64_t n_row) {
+/* Projections, and the convolutions of keys and values. */
+static void project(ij_net *net, int layer, const ij_batch_item *items, int64_t n_row) {
+  const ij_layer *l = &net->weights->layers[layer];
   ij_scratch *s = &net->s;
   int64_t hidden = net->config->hidden;
-  ij_gemm g[4] = {{.w = &l->wq, .y = s->q}, {.w = &l->wk, .y = s->kv[0]}, {.w = &l->wv, .y = s->kv[1]}, {.w = &l->wr, .y = s->r}};
+  ij_sconv conv[2];
+  for (int i = 0; i < 2; i++) {
+    conv[i] = (ij_sconv){.items = items, .layer = layer, .conv = i == 0 ? IJ_CONV_K : IJ_CONV_V, .in = s->kv[i], .out = s->kv_conv[i], .n_row = n_row};
+    conv[i].n_chan = l->wk.rows;
+  }
+  ij_gemm g[4] = {{.w = &l->wq, .y = s->q},
+                  {.w = &l->wk, .y = s->kv[0], .then = &conv[0]},
+                  {.w = &l->wv, .y = s->kv[1], .then = &conv[1]},
+                  {.w = &l->wr, .y = s->r}};
   for (int i = 0; i < 4; i++) {
     g[i].x = s->x;
     g[i].ldx = hidden;
@@ -349,19 +349,16 @@ static void project(ij_net *net, const ij_layer *l, int64_t n_row) {
   ij__gemm_run(net, g, 4);
 }
 
-void ij__attention(ij_net *net, int layer, ij_batch_item *items, int n_items, int64_t n_row) {
-  const ij_layer *l = &net->weights->layers[layer];
+void ij__attention(ij_net *net, ij_batch_item *items, int n_items, int64_t n_row, const ij_sconv *then) {
+  const ij_layer *l = &net->weights->layers[then->layer];
   ij_scratch *s = &net->s;
-  project(net, l, n_row);
-  ij__sconv(net, layer, IJ_CONV_K, items, n_items, s->kv[0], s->kv_conv[0], false);
-  ij__sconv(net, layer, IJ_CONV_V, items, n_items, s->kv[1], s->kv_conv[1], false);
+  project(net, then->layer, items, n_row);
 
-  attn_ctx c = {.net = net, .l = l, .layer = layer, .items = items};
+  attn_ctx c = {.net = net, .l = l, .layer = then->layer, .items = items};
   c.group = l->dims->n_head / l->dims->n_kv_head;
   c.heads_per_task = IJ_MIN(c.group, IJ_ATTN_TILE);
   c.n_head_task = (int)ij__div_up(c.group, c.heads_per_task);
   c.tile_rows = IJ_MAX(IJ_MIN(IJ_ATTN_TILE / c.heads_per_task, IJ_ATTN_TILE_ROWS), 1);
-  ij__pool_run(net->pool, n_row, 4, norm_q_rows, &c);
 
   int64_t n_max = 0;
   for (int i = 0; i < n_items; i++) n_max = IJ_MAX(n_max, items[i].n);
@@ -374,6 +371,6 @@ void ij__attention(ij_net *net, int layer, ij_batch_item *items, int n_items, in
     if (c.split) ij__pool_run(net->pool, n_row * l->dims->n_head, 1, merge_parts, &c);
   }
 
-  ij_gemm out = {.w = &l->wo, .x = s->att, .ldx = l->wo.cols, .y = s->y, .ldy = net->config->hidden, .n = n_row};
+  ij_gemm out = {.w = &l->wo, .x = s->att, .ldx = l->wo.cols, .y = s->y, .ldy = net->config->hidden, .n = n_row, .then = then};
   ij__gemm_run(net, &out, 1);
 }

@@ -106,16 +106,15 @@ static ij_status decoder_layer(forward_ctx *c, int layer, int64_t n_row) {
   ij_net *net = c->net;
   const ij_layer *l = &net->weights->layers[layer];
   ij_scratch *s = &net->s;
+  ij_sconv into_h = {.items = c->items, .layer = layer, .in = s->y, .out = s->h, .n_row = n_row, .n_chan = net->config->hidden, .add = true};
 
   norm(c, s->x, s->h, l->attn_norm, n_row);
-  ij__attention(net, layer, c->items, c->n_items, n_row);                                /* y = attention(x) */
-  ij__sconv(net, layer, IJ_CONV_ATTN, c->items, c->n_items, s->y, s->h, true);           /* h += sconv(y) */
+  into_h.conv = IJ_CONV_ATTN;
+  ij__attention(net, c->items, c->n_items, n_row, &into_h); /* y = attention(x), h += sconv(y) */
 
   norm(c, s->x, s->h, l->mlp_norm, n_row);
-  ij_status status = ij__mlp(net, layer, n_row);                                         /* y = mlp(x), dense or experts */
-  if (status != IJ_OK) return status;
-  ij__sconv(net, layer, IJ_CONV_MLP, c->items, c->n_items, s->y, s->h, true);            /* h += sconv(y) */
-  return IJ_OK;
+  into_h.conv = IJ_CONV_MLP;
+  return ij__mlp(net, n_row, &into_h);                      /* y = mlp(x), dense or experts; h += sconv(y) */
 }
 
 static bool wants_logits(const ij_batch_item *item) { return item->logits_all || item->logits_last; }
@@ -137,14 +136,25 @@ static int64_t gather_head_rows(forward_ctx *c) {
   return n;
 }
 
-/* Copies columns [r0, r0 + n) of all rows of logits to where the items want them. */
+/* Where the logits of one row alone go: they need no copy. NULL: several rows are wanted. */
+static float *only_row(const forward_ctx *c) {
+  for (int i = 0; c->n_head == 1; i++) {
+    if (wants_logits(&c->items[i])) return c->items[i].logits_all ? c->items[i].logits_all : c->items[i].logits_last;
+  }
+  return NULL;
+}
+
+/* Columns [r0, r0 + n) of all rows of logits are looked at and, unless they are there already, copied to where the items want them. */
 static void scatter_logits(const forward_ctx *c, const float *tile, int64_t r0, int64_t n) {
   int64_t n_vocab = c->net->config->unpadded_vocab;
   for (int i = 0; i < c->n_items; i++) {
-    const ij_batch_item *item = &c->items[i];
+    ij_batch_item *item = &c->items[i];
     if (!wants_logits(item)) continue;
     float *to = item->logits_all ? item->logits_all : item->logits_last;
-    for (int64_t t = item->logits_all ? 0 : item->n - 1; t < item->n; t++, to += n_vocab, tile += n) memcpy(to + r0, tile, (size_t)n * sizeof *to);
+    for (int64_t t = item->logits_all ? 0 : item->n - 1; t < item->n; t++, to += n_vocab, tile += n) {
+      if (!c->net->kernels->all_finite(tile, n)) item->bad_logits = true;
+      if (to + r0 != tile) memcpy(to + r0, tile, (size_t)n * sizeof *to);
+    }
   }
 }
 
@@ -155,7 +165,7 @@ static void head_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   int64_t hidden = net->config->hidden, n_vocab = net->config->unpadded_vocab;
   int64_t r0 = i0 * c->rows, n = IJ_MIN(i1 * c->rows, n_vocab) - r0;
   int64_t next = r0 + ij__pool_threads(net->pool) * n; /* most likely this worker's next chunk */
-  float *tile = ij__worker_scratch(net, worker) + IJ_MATMUL_SCRATCH;
+  float *only = only_row(c), *tile = only ? only + r0 : ij__worker_scratch(net, worker) + IJ_MATMUL_SCRATCH;
   ij_weight part = ij__weight_from(net->weights->unembed, r0), ahead;
   ij_product p = {.x = net->s.head_in, .y = tile, .ldx = hidden, .ldy = n, .n = c->n_head};
   if (next < n_vocab) {
@@ -178,12 +188,8 @@ static void head(forward_ctx *c) {
   ij__pool_run(net->pool, ij__div_up(n_vocab, cut.rows), cut.most, head_chunks, c);
   for (int i = 0; i < c->n_items; i++) {
     ij_batch_item *item = &c->items[i];
-    if (!wants_logits(item)) continue;
-    int64_t n = item->logits_all ? item->n : 1;
-    const float *y = item->logits_all ? item->logits_all : item->logits_last;
-    const float *last = y + (n - 1) * n_vocab;
-    if (item->logits_last && last != item->logits_last) memcpy(item->logits_last, last, (size_t)n_vocab * sizeof(float));
-    if (item->status == IJ_OK && !net->kernels->all_finite(y, n * n_vocab)) {
+    if (item->logits_all && item->logits_last) memcpy(item->logits_last, item->logits_all + (item->n - 1) * n_vocab, (size_t)n_vocab * sizeof(float));
+    if (item->status == IJ_OK && item->bad_logits) {
       item->status = IJ_E_NUMERIC;
       item->bad_point = net->config->n_layer + 1;
     }
@@ -210,6 +216,7 @@ static int64_t number_rows(ij_net *net, ij_batch_item *items, int n_items) {
     items[i].row0 = n_row;
     items[i].status = IJ_OK;
     items[i].bad_point = -1;
+    items[i].bad_logits = false;
     for (int64_t t = 0; t < items[i].n; t++, n_row++) {
       net->s.row_item[n_row] = i;
       net->s.row_at[n_row] = (int)t;

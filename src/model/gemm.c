@@ -69,6 +69,7 @@ static void gemm_rows(const gemm_ctx *c, const ij_gemm *g, int64_t r0, int64_t r
     product.n_next = IJ_MIN(r1 - r0, g->w->rows - next);
   }
   ij__product_rows(c->net, g->w, &product, r0, r1, worker);
+  if (g->then) ij__sconv(c->net, g->then, r0, r1, worker);
 }
 
 static void gemm_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {

@@ -20,6 +20,7 @@ typedef struct ffn_ctx {
   int64_t n_row, hidden, width;
   int64_t rows, per_ffn; /* rows per index of the loop; indices per SwiGLU */
   bool accumulate;
+  const ij_sconv *then; /* of y, where this list is the last of the layer */
 } ffn_ctx;
 
 /* Gate and up rows lie in turns in one matrix: then they are read as one, in the order of memory. */
@@ -94,6 +95,7 @@ static void ffn_out_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
       c->net->kernels->axpy(c->y + row * c->hidden + r0, f->weight[t], tile + t * n, n);
     }
   }
+  if (c->then) ij__sconv(c->net, c->then, r0, r0 + n, worker);
 }
 
 /* Copies the input rows of each routed expert together. */
@@ -144,20 +146,21 @@ static void ffn_in(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t
 }
 
 /* The second half: y = or += the sum over the list. */
-static void ffn_out(ij_net *net, ij_ffn *ffns, int n_ffn, float *y, int64_t n_row, bool accumulate) {
+static void ffn_out(ij_net *net, ij_ffn *ffns, int n_ffn, float *y, int64_t n_row, bool accumulate, const ij_sconv *then) {
   ffn_ctx c = context(net, ffns, n_ffn, NULL, n_row);
   c.y = y;
   c.accumulate = accumulate;
+  c.then = then;
   ij_cut cut = ffn_cut(&c, c.hidden, &ffns[0].down, n_ffn);
   c.rows = cut.rows;
   ij__pool_run(net->pool, ij__div_up(c.hidden, cut.rows), cut.most, ffn_out_chunks, &c);
 }
 
-static void dense_mlp(ij_net *net, const ij_layer *l, int64_t n_row) {
+static void dense_mlp(ij_net *net, const ij_layer *l, int64_t n_row, const ij_sconv *then) {
   for (int64_t t = 0; t < n_row; t++) net->s.row_weight[t] = l->global_scale;
   ij_ffn f = {.gate = l->mlp.gate, .up = l->mlp.up, .down = l->mlp.down, .weight = net->s.row_weight, .n = n_row};
   ffn_in(net, &f, 1, net->s.x, n_row, 0);
-  ffn_out(net, &f, 1, net->s.y, n_row, false);
+  ffn_out(net, &f, 1, net->s.y, n_row, false, then);
 }
 
 /* Sorts the routed (row, expert) pairs by expert; rows stay ascending. Returns the number of experts in use, listed ascending. */
@@ -210,7 +213,8 @@ static void list_leased(ij_net *net, int layer, int done, int n, ij_ffn *out) {
 /* Runs the experts that the router chose, as many at a time as their home hands out, and the shared ones with the last of them. Where
  * experts take time to come, the first half of the shared ones is computed meanwhile, behind the place of all routed ones in the scratch;
  * elsewhere it runs with that of the last routed ones, which saves a loop of the pool. The order of the sum is the same. */
-static ij_status moe(ij_net *net, int layer, int64_t n_row) {
+static ij_status moe(ij_net *net, int64_t n_row, const ij_sconv *then) {
+  int layer = then->layer;
   ij_scratch *s = &net->s;
   ij_experts *home = net->weights->experts;
   int n_shared = net->config->n_shared;
@@ -235,17 +239,17 @@ static ij_status moe(ij_net *net, int layer, int64_t n_row) {
       n_all += n_shared;
     }
     ffn_in(net, s->ffns, apart ? got : n_all, s->x, n_row, 0);
-    ffn_out(net, s->ffns, n_all, s->y, n_row, !first);
+    ffn_out(net, s->ffns, n_all, s->y, n_row, !first, last ? then : NULL);
     ij__experts_release(home, s->leases, got);
     done += got;
   }
   return IJ_OK;
 }
 
-ij_status ij__mlp(ij_net *net, int layer, int64_t n_row) {
-  const ij_layer *l = &net->weights->layers[layer];
-  if (!l->dense) return moe(net, layer, n_row);
-  ij__predict_next(net, layer, n_row);
-  dense_mlp(net, l, n_row);
+ij_status ij__mlp(ij_net *net, int64_t n_row, const ij_sconv *then) {
+  const ij_layer *l = &net->weights->layers[then->layer];
+  if (!l->dense) return moe(net, n_row, then);
+  ij__predict_next(net, then->layer, n_row);
+  dense_mlp(net, l, n_row, then);
   return IJ_OK;
 }

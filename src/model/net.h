@@ -13,12 +13,23 @@
 #include "model/predict.h"
 #include "model/weights.h"
 
+/* A short convolution of all rows of a batch, on what a product has computed: out[row] = (add ? out[row] : 0) + sconv(in)[row]. */
+typedef struct ij_sconv {
+  const struct ij_batch_item *items;
+  int layer, conv;
+  const float *in;      /* [n_row, n_chan], like out */
+  float *out;
+  int64_t n_row, n_chan;
+  bool add;
+} ij_sconv;
+
 /* One matrix product of a group: y[n, w->rows] = x[n, w->cols] * w^T. */
 typedef struct ij_gemm {
   const ij_weight *w;
   const float *x;
   float *y;
   int64_t ldx, ldy, n;
+  const ij_sconv *then; /* of y; or NULL */
 } ij_gemm;
 
 /* One SwiGLU of a group: some rows of x go through it, and the result times a weight is added to the same rows of y. */
@@ -86,6 +97,7 @@ typedef struct ij_batch_item {
   float *trace;            /* NULL, or element (point, row) at (point * trace_ld + row) * H */
   int64_t trace_ld;
   ij_status status;        /* out */
+  _Atomic bool bad_logits; /* a logit is not finite; ij__forward's own */
   int bad_point;           /* out, with IJ_E_NUMERIC: 0 embedding, 1 + i layer i, n_layer + 1 the head */
 } ij_batch_item;
 
@@ -104,12 +116,13 @@ ij_status ij__net_reserve(ij_net *net, int64_t n_ctx, ij_err *err);
 /* Runs the decoder over all rows of all items; their sum is at most max_batch, states are distinct and have room. */
 void ij__forward(ij_net *net, ij_batch_item *items, int n_items);
 
-/* The steps that forward.c names, each over all rows of the batch. */
+/* The steps that forward.c names, each over all rows of the batch. `then` is the convolution of s.y that ends the step. */
 void ij__gemm_run(ij_net *net, const ij_gemm *gemms, int n_gemm);
-void ij__attention(ij_net *net, int layer, ij_batch_item *items, int n_items, int64_t n_row); /* s.x -> s.y */
-ij_status ij__mlp(ij_net *net, int layer, int64_t n_row);                                     /* s.x -> s.y */
-/* out[row] = (add ? out[row] : 0) + sconv(in)[row], then remembers the raw inputs. */
-void ij__sconv(ij_net *net, int layer, int conv, ij_batch_item *items, int n_items, const float *in, float *out, bool add);
+void ij__attention(ij_net *net, ij_batch_item *items, int n_items, int64_t n_row, const ij_sconv *then); /* s.x -> s.y */
+ij_status ij__mlp(ij_net *net, int64_t n_row, const ij_sconv *then);                                     /* s.x -> s.y */
+
+/* Channels [c0, c1) of a short convolution, whose inputs are complete, by one worker; then remembers the raw inputs. */
+void ij__sconv(const ij_net *net, const ij_sconv *c, int64_t c0, int64_t c1, int worker);
 
 static inline float *ij__worker_scratch(const ij_net *net, int worker) { return net->s.worker + worker * net->s.worker_floats; }
 

@@ -83,10 +83,8 @@ static void plan_workers(planner *p, ij_scratch *s, const ij_config *c, size_t n
   int64_t tile = max_i64((int64_t)n * IJ_CHUNK_COLUMNS_MANY, 16 * IJ_CHUNK_ROWS_MAX); /* output of one chunk of a down projection */
   int64_t attn = ij__attn_worker_floats(IJ_MAX(c->attn[0].head_dim, c->attn[1].head_dim));
   int64_t route = c->n_expert + 2 * (c->n_expert_used + c->n_shared);
-  int64_t channels = c->hidden;
-  for (int i = 0; i < 2; i++) channels = max_i64(channels, (int64_t)c->attn[i].n_kv_head * c->attn[i].head_dim);
   int64_t floats = IJ_MATMUL_SCRATCH + max_i64(tile, attn);
-  s->worker_floats = (int64_t)ij__align_up((size_t)max_i64(floats, max_i64(route, channels)), 64);
+  s->worker_floats = (int64_t)ij__align_up((size_t)max_i64(floats, route), 64);
   s->worker = take(p, n_thread * (size_t)s->worker_floats, sizeof(float));
 }
 

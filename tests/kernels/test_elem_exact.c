@@ -98,7 +98,7 @@ static void short_conv(void) {
       draw(rows[j], 50);
       u[j] = rows[j];
     }
-    k->short_conv(y, u, w, n_tap, 50);
+    k->short_conv(y, u, w, 50, n_tap, 50);
     for (int c = 0; c < 50; c++) {
       double want = u[n_tap - 1][c], size = fabs(want);
       for (int j = 0; j < n_tap; j++) {

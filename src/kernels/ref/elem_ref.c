@@ -41,10 +41,10 @@ static void swiglu_pairs(float *y, const float *gu, int64_t n) {
   for (int64_t i = 0; i < n; i++) y[i] = (gu[2 * i] * ij__ref_sigmoid(gu[2 * i])) * gu[2 * i + 1];
 }
 
-static void short_conv(float *y, const float *const *u, const float *w, int n_tap, int64_t n) {
+static void short_conv(float *y, const float *const *u, const float *w, int64_t ldw, int n_tap, int64_t n) {
   for (int64_t c = 0; c < n; c++) {
     float acc = u[n_tap - 1][c];
-    for (int j = 0; j < n_tap; j++) acc = fmaf(w[j * n + c], u[j][c], acc);
+    for (int j = 0; j < n_tap; j++) acc = fmaf(w[j * ldw + c], u[j][c], acc);
     y[c] = acc;
   }
 }
@@ -64,6 +64,14 @@ static void scale(float *y, const float *x, float a, int64_t n) {
 static float dot(const float *a, const float *b, int64_t n) { return ij__ref_dot16(a, b, n); }
 
 static float sum(const float *x, int64_t n) { return ij__ref_sum16(x, n); }
+
+static float sum_exp(const float *x, float max, int64_t n) {
+  float s[16] = {0};
+  for (int64_t i = 0; i < n; i += 16) {
+    for (int64_t j = 0; j < 16; j++) s[j] = s[j] + (i + j < n ? ij__ref_exp(x[i + j] - max) : 0.0f);
+  }
+  return ij__ref_fold16(s);
+}
 
 static float max(const float *x, int64_t n) {
   float m = x[0];
@@ -98,6 +106,7 @@ void ij__elem_fill_ref(ij_kernels *k) {
   k->scale = scale;
   k->dot = dot;
   k->sum = sum;
+  k->sum_exp = sum_exp;
   k->max = max;
   k->all_finite = all_finite;
   k->merge = merge;
