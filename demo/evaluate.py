@@ -6,10 +6,10 @@ Writes results.json and figures.md into the work folder. --scale shortens everyt
 """
 
 import argparse
+import concurrent.futures
 import json
 import math
-import multiprocessing.connection
-import multiprocessing as mp
+import multiprocessing
 import pathlib
 import time
 
@@ -351,26 +351,19 @@ def figures(r):
     return "| what | measured | wanted |\n|---|---|---|\n" + "".join("| %s | %s | %s |\n" % x for x in rows)
 
 
+_report = None
+
+
+def _call(name):  # a function that a worker finds by its name; what it calls came with the fork
+    return _report(name)
+
+
 def in_turns(report, names, procs):
-    """{name: report(name)}, at most `procs` of them at a time, each in a process of its own; the longest are the first of REPORTS."""
-    ctx, live, results = mp.get_context("fork"), {}, {}
-    waiting = list(names)
-    while waiting or live:
-        while waiting and len(live) < procs:
-            name = waiting.pop(0)
-            mine, theirs = ctx.Pipe(duplex=False)
-            p = ctx.Process(target=lambda n=name, end=theirs: end.send(report(n)))
-            p.start()
-            theirs.close()
-            live[mine] = name, p
-        for end in mp.connection.wait(list(live)):
-            name, p = live.pop(end)
-            try:
-                results[name] = end.recv()
-            except EOFError:
-                raise SystemExit("the report on %s failed" % name)
-            p.join()
-    return {n: results[n] for n in names}
+    """{name: report(name)}, at most `procs` of them at a time, each in a process of its own."""
+    global _report
+    _report = report
+    with concurrent.futures.ProcessPoolExecutor(procs, mp_context=multiprocessing.get_context("fork")) as pool:
+        return dict(zip(names, pool.map(_call, names)))
 
 
 def main():
