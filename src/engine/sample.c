@@ -213,8 +213,10 @@ ij_status ij_session_sample(ij_session *session, const ij_sample_options *option
   softmax_norm norm = norm_of_logits(session, session->logits);
   if (is_plain(&o)) {
     int32_t id = first_of(session->logits, n, norm.max);
-    *out = choice_of(session->logits, norm, id);
-    if (!ij__is_media_placeholder(session->model, id)) return IJ_OK;
+    if (!ij__is_media_placeholder(session->model, id)) {
+      *out = choice_of(session->logits, norm, id);
+      return IJ_OK;
+    }
   }
   prepare_logits(session, &o);
   int32_t best = first_of(session->work, n, session->model->kernels->max(session->work, n)); /* there is no NaN */
