@@ -4,6 +4,10 @@
 
 #include "kernels/x86/coded_avx512.h"
 
+/* Keeps a vector in a register: loaded anew for each product it is used in, it would need more loads than the processor does beside the
+ * multiply-adds. */
+#define IN_REGISTER(v) __asm__("" : "+v"(v))
+
 /* The order of the sixteen values of a step in the lanes of the fused products; see paired_nibbles. */
 typedef enum lane_order {
   ORDER_PLAIN,

@@ -48,9 +48,6 @@ typedef struct dozens {
   _Alignas(64) float w[DOZENS_ROWS * DOZENS_BLOCK];
 } dozens;
 
-/* Keeps a vector in a register: loaded anew for each token, weights would need more loads than the processor does beside the multiply-adds. */
-#define IN_REGISTER(v) __asm__("" : "+v"(v))
-
 /* Tokens of the next tile of n_left: three, or two where that leaves none alone. */
 INLINE int64_t dozens_nt(int64_t n_left) { return n_left == 4 || n_left < DOZENS_NT ? IJ_MIN(n_left, 2) : DOZENS_NT; }
 

@@ -24,9 +24,6 @@ enum {
 /* Products of any number of tokens, which do what is left to them here. */
 static void (*general[IJ_DTYPE_COUNT])(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
 
-/* Keeps a vector in a register: loaded anew for each row, x would need more loads than the processor does beside the multiply-adds. */
-#define IN_REGISTER(v) __asm__("" : "+v"(v))
-
 /* Rows that advance together, and values of a block of k: x of a block takes at most 16 KB, half of a first-level cache. */
 CODED int few_rows(const int nt) { return nt < 4 ? 4 : 2; }
 CODED int64_t few_block_len(const int nt) { return nt > 4 ? SCALES_AHEAD / 2 : SCALES_AHEAD; }
