@@ -95,9 +95,15 @@ static void prepare_logits(ij_session *s, const ij_sample_options *o) {
   if (o->allowed) apply_mask(s->work, c->unpadded_vocab, o->allowed, o->n_allowed);
 }
 
-/* The lowest id with this value, or the last one. */
+/* The lowest id with this value, or the last one. Blocks without it are passed over by a loop that compilers make vectors of. */
 static int32_t first_of(const float *x, int32_t n, float value) {
+  enum { BLOCK = 256 };
   int32_t id = 0;
+  for (; id + BLOCK < n; id += BLOCK) {
+    int32_t found = 0;
+    for (int32_t i = 0; i < BLOCK; i++) found |= x[id + i] == value;
+    if (found) break;
+  }
   while (id < n - 1 && x[id] != value) id++;
   return id;
 }

@@ -77,10 +77,12 @@ static float sum_exp(const float *x, float max, int64_t n) {
 }
 
 static float max(const float *x, int64_t n) {
-  lanes m = lanes_set(x[0]);
+  lanes m[4] = {lanes_set(x[0]), lanes_set(x[0]), lanes_set(x[0]), lanes_set(x[0])};
   int64_t i = 0;
-  for (; i + 16 <= n; i += 16) m = lanes_max(m, lanes_load(x + i));
-  float largest = lanes_fold_max(m);
+  for (; i + 64 <= n; i += 64) {
+    for (int j = 0; j < 4; j++) m[j] = lanes_max(m[j], lanes_load(x + i + 16 * j));
+  }
+  float largest = lanes_fold_max(lanes_max(lanes_max(m[0], m[1]), lanes_max(m[2], m[3])));
   for (; i < n; i++) largest = x[i] > largest ? x[i] : largest;
   return largest + 0.0f; /* -0 becomes +0, so that order cannot matter */
 }
