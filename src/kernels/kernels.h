@@ -21,6 +21,15 @@
 
 #define IJ_ATTN_BLOCK 64 /* keys per attention block; blocks start at multiples of this position */
 
+#define IJ_X_ROOM (128 * 1024) /* floats */
+
+/* A worker's copy of x in the order that a product wants, kept between calls. All zero at first; the kernels' own. */
+typedef struct ij_x_room {
+  uint64_t id;
+  int what;
+  _Alignas(64) float x[IJ_X_ROOM];
+} ij_x_room;
+
 /* y[t * ldy + r] = dot16(row r of w, row t of x), r in [r0, r1), t in [0, n). Row r of w begins w_stride * r bytes after w and
  * holds k values of the entry's type. Block and split types are decoded to exactly the float32 value that their format defines
  * (`decode` below) and then multiplied like any other: a quantized matrix gives the same bits as its decoded float32 copy.
@@ -35,6 +44,8 @@ typedef struct ij_matmul {
   int64_t n, k;
   const void *w_next; /* a hint: the rows this worker multiplies next, of the same k and stride, to be fetched meanwhile; or NULL */
   int64_t n_next;
+  ij_x_room *x_room; /* this worker's, or NULL */
+  uint64_t x_id;     /* with x_room: calls that give the same number, not 0, have the same n rows of k values in x */
   const void *scales, *biases; /* split types; row r begins side_stride * r bytes after these */
   int64_t side_stride;
   ij_dtype side_dtype;

@@ -48,6 +48,8 @@ typedef struct test_case {
 
 static char *weights;
 static float *inputs, *want, *got, *scratch;
+static ij_x_room room;
+static uint64_t n_x; /* numbers given to inputs */
 static const size_t y_floats = (size_t)MAX_N * (MAX_ROWS + 8) + 2 * GUARD;
 
 static void fill_case(test_case *c, int kind) {
@@ -75,7 +77,16 @@ static void run_case(const ij_kernels *k, test_case *c, float *y) {
   for (size_t i = 0; i < y_floats; i++) y[i] = 12345.0f;
   for (size_t i = 0; i < IJ_MATMUL_SCRATCH; i += 97) scratch[i] = NAN;
   c->m.y = y + GUARD;
-  k->matmul[c->type](&c->m, c->r0, c->r1, scratch);
+  if (below(2)) {
+    k->matmul[c->type](&c->m, c->r0, c->r1, scratch);
+    return;
+  }
+  int64_t middle = c->r0 + below(c->r1 - c->r0 + 1); /* in two calls that share a copy of x */
+  ij_matmul part = c->m;
+  part.x_room = &room;
+  part.x_id = ++n_x;
+  k->matmul[c->type](&part, c->r0, middle, scratch);
+  k->matmul[c->type](&part, middle, c->r1, scratch);
 }
 
 /* NaN has many spellings and the one that comes out of a sum of two is the processor's choice; everything else is exact. */
@@ -342,6 +353,31 @@ static void coded_long_rows(void) {
   check_coded(IJ_DTYPE_AFFINE4, 25, 130, 0, 21, 0);
 }
 
+/* Types that want x in other orders take turns with one input, one number and one room. */
+static void coded_orders_of_x(void) {
+  static const ij_dtype turns[] = {IJ_DTYPE_Q4_K, IJ_DTYPE_AFFINE4, IJ_DTYPE_NVFP4, IJ_DTYPE_AFFINE4, IJ_DTYPE_Q5_K};
+  for (int64_t n = 1; n <= 8; n += 7) {
+    n_x++;
+    for (size_t i = 0; i < IJ_COUNT_OF(turns); i++) {
+      test_case c = {.m = {.n = n, .k = 512, .side_dtype = IJ_DTYPE_BF16, .group = 64}, .r1 = 5, .type = turns[i]};
+      fill_coded(&c, 0);
+      c.m.x = inputs;
+      for (int level = 0; level < IJ_LEVEL_COUNT; level++) {
+        const ij_kernels *k = ij__kernels_get((ij_level)level);
+        c.m.x_room = NULL;
+        c.m.y = want;
+        k->matmul[c.type](&c.m, 0, 5, scratch);
+        c.m.x_room = &room;
+        c.m.x_id = n_x;
+        c.m.y = got;
+        k->matmul[c.type](&c.m, 0, 5, scratch);
+        for (int64_t t = 0; t < n; t++) CHECK(memcmp(want + t * c.m.ldy, got + t * c.m.ldy, 5 * sizeof *got) == 0);
+      }
+      free_coded(&c);
+    }
+  }
+}
+
 /* Each lane makes ceil(k / 16) roundings of at most half a unit, then the fold makes four: to first order the error of the sum is
  * at most (ceil(k / 16) + 4) * 2^-24 * sum |w x|; the bound allows a little for the rest. */
 static void definition_against_double(void) {
@@ -421,6 +457,8 @@ int main(int argc, char **argv) {
   RUN(coded_few_tokens);
   RUN(coded_dozens_of_tokens);
   RUN(coded_long_rows);
+  for (int64_t i = 0; i < MAX_N * MAX_K; i++) inputs[i] = uniform();
+  RUN(coded_orders_of_x);
   RUN(definition_against_double);
   RUN(order_is_the_one_order);
   RUN(measuring_loops_run);

@@ -12,7 +12,7 @@
 typedef enum lane_order {
   ORDER_PLAIN,
   ORDER_PAIRS,   /* lane 2q: value q; lane 2q + 1: value q + 8 */
-  ORDER_QUARTERS /* the same of the nibbles of an NVFP4 block, in which value i is nibble 2i, and i + 8 nibble 2i + 1 */
+  ORDER_QUARTERS /* lane 4q + d: value 4d + q; that is ORDER_PAIRS of an NVFP4 block, in which value i is nibble 2i, and i + 8 nibble 2i + 1 */
 } lane_order;
 
 CODED lane_order order_of(const ij_dtype type) {
@@ -20,13 +20,44 @@ CODED lane_order order_of(const ij_dtype type) {
   return type == IJ_DTYPE_NVFP4 ? ORDER_QUARTERS : ORDER_PLAIN;
 }
 
-/* x as the lanes want it. */
-static inline void order_x(float *out, const float *x, int64_t k, lane_order order) {
+/* For each lane the value that it wants. */
+static inline __m512i lanes_from(lane_order order) {
   const __m512i pairs = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
   const __m512i quarters = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   const __m512i plain = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  const __m512i from = order == ORDER_PAIRS ? pairs : order == ORDER_QUARTERS ? quarters : plain;
-  for (int64_t i = 0; i < k; i += 16) _mm512_store_ps(out + i, _mm512_permutexvar_ps(from, _mm512_loadu_ps(x + i)));
+  return order == ORDER_PAIRS ? pairs : order == ORDER_QUARTERS ? quarters : plain;
+}
+
+/* Sixteen values of x as the lanes want them. */
+CODED void order_x(float *out, const float *x, __m512i from) { _mm512_store_ps(out, _mm512_permutexvar_ps(from, _mm512_loadu_ps(x))); }
+
+/* What a room holds. */
+typedef enum x_layout {
+  X_STEPS, /* the tokens of a step side by side */
+  X_TILES  /* see dozens_pack */
+} x_layout;
+
+/* Where x of a layout and order lies: in this worker's room or, where that is too small or there is none, in scratch. *made: it is there
+ * already, from an earlier call. */
+static inline float *x_place(const ij_matmul *m, x_layout layout, lane_order order, float *scratch, bool *made) {
+  ij_x_room *room = m->x_id && m->n * m->k <= IJ_X_ROOM ? m->x_room : NULL;
+  const int what = (int)layout * 16 + (int)order;
+  *made = room && room->id == m->x_id && room->what == what;
+  if (!room) return (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
+  room->id = m->x_id;
+  room->what = what;
+  return room->x;
+}
+
+static inline const float *x_in_steps(const ij_matmul *m, float *scratch, lane_order order) {
+  const __m512i from = lanes_from(order);
+  bool made;
+  float *out = x_place(m, X_STEPS, order, scratch, &made);
+  for (int64_t t = 0; t < m->n && !made; t++) {
+    const float *x = m->x + t * m->ldx;
+    for (int64_t k = 0; k < m->k; k += 16) order_x(out + k * m->n + t * 16, x + k, from);
+  }
+  return out;
 }
 
 /* Sums back in the order of values. */

@@ -221,13 +221,14 @@ static void dozens_tile_any(const tile_args *a, int64_t nt) {
 
 /* x as the tiles use it. */
 static void dozens_pack(float *out, const ij_matmul *m, lane_order order) {
+  const __m512i from = lanes_from(order);
   for (int64_t c0 = 0, n; c0 < m->k; c0 += n) {
     n = IJ_MIN(m->k - c0, (int64_t)DOZENS_BLOCK);
     for (int64_t t = 0, nt; t < m->n; t += nt, out += nt * n) {
       nt = dozens_nt(m->n - t);
       for (int64_t i = 0; i < nt; i++) {
         const float *x = m->x + (t + i) * m->ldx + c0;
-        for (int64_t k = 0; k < n; k += 16) order_x(out + (k * nt + i * 16), x + k, 16, order);
+        for (int64_t k = 0; k < n; k += 16) order_x(out + (k * nt + i * 16), x + k, from);
       }
     }
   }
@@ -293,11 +294,12 @@ static void matmul_dozens(const ij_matmul *m, int64_t r0, int64_t r1, float *scr
   d.len = ij__dtype_block_len(type);
   d.bytes = ij__dtype_block_bytes(type);
   d.n_tile = ij__div_up(m->n, DOZENS_NT);
-  d.x = (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
-  d.parked = d.x + m->n * m->k;
+  bool made;
+  d.x = x_place(m, X_TILES, d.order, scratch, &made);
+  d.parked = (float *)(void *)(((uintptr_t)(scratch + m->n * m->k) + 63) & ~(uintptr_t)63);
   d.sums = d.parked + m->n * DOZENS_ROWS * 16;
   memset(d.sums, 0, (size_t)(m->n * BATCH) * sizeof(float)); /* rows that a short batch lacks are folded too, and dropped */
-  dozens_pack(d.x, m, d.order);
+  if (!made) dozens_pack(d.x, m, d.order);
   for (int64_t r = r0; r < r1; r += V) {
     for (int64_t i = 0; i < V && r + i < r1; i += DOZENS_ROWS) {
       dozens_rows(&d, r + i, i);

@@ -24,9 +24,11 @@ enum {
 /* Products of any number of tokens, which do what is left to them here. */
 static void (*general[IJ_DTYPE_COUNT])(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
 
-/* Rows that advance together, and values of a block of k: x of a block takes at most 16 KB, half of a first-level cache. */
+/* Rows that advance together, and values of a block of k: x of a block takes at most 24 KB of a first-level cache, which may have 32. */
 CODED int few_rows(const int nt) { return nt < 4 ? 4 : 2; }
-CODED int64_t few_block_len(const int nt) { return nt > 4 ? SCALES_AHEAD / 2 : SCALES_AHEAD; }
+CODED int64_t few_block_len(const int nt) { return nt > 6 ? SCALES_AHEAD / 2 : SCALES_AHEAD; }
+
+CODED lane_order few_order(const ij_dtype type) { return type == IJ_DTYPE_Q4_K ? ORDER_QUARTERS : order_of(type); }
 
 /* ---- decoding ------------------------------------------------------------------------------------------------------------------- */
 
@@ -37,6 +39,13 @@ typedef struct few_source {
   const float *s;
   _Alignas(64) uint8_t bytes[64];
 } few_source;
+
+/* Lanes in quarters (few_order): from the dwords of sixteen bytes, four times, each quarter of lanes takes other bytes; the shift costs what
+ * one of the high nibbles alone would, and widening bytes to lanes a shuffle more. */
+CODED __m512i quarters_at(const int bit) {
+  const __m512i bytes = _mm512_setr_epi32(0, 0, 0, 0, 8, 8, 8, 8, 16, 16, 16, 16, 24, 24, 24, 24);
+  return _mm512_add_epi32(bytes, _mm512_set1_epi32(bit));
+}
 
 CODED __m512i both_halves(const uint8_t *p) { return _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)p)); }
 
@@ -82,8 +91,8 @@ CODED __m512 few_take(const few_source *o, const fused_row *r, uint64_t c, const
   __m512i v;
   switch (type) {
     case IJ_DTYPE_Q4_K:
-      v = bytes16(o->codes + 16 * odd);
-      return lookup(o->table[half], half == 0 ? v : _mm512_srli_epi32(v, 4));
+      v = _mm512_srlv_epi32(four_times(o->codes + 16 * odd), quarters_at(4 * half));
+      return lookup(o->table[half], v);
     case IJ_DTYPE_Q5_K:
       return _mm512_fmsub_ps(_mm512_cvtepi32_ps(bytes16(o->bytes + 16 * i)), _mm512_set1_ps(o->s[2 * half]), _mm512_set1_ps(o->s[2 * half + 1]));
     case IJ_DTYPE_AFFINE4: return lookup(o->table[half], paired_nibbles(o->codes + 8 * i));
@@ -125,10 +134,10 @@ CODED void few_chunk(vec (*sum)[FEW_NT], const fused_row *row, const float *x, u
 /* Values between two turns of the innermost loop: a chunk, or a whole block. */
 CODED int64_t few_span(const ij_dtype type) { return IJ_MAX(coded_len(type), (int64_t)FEW_CHUNK); }
 
-/* Fetches what lies where the values from c on lie in a row. */
+/* Fetches what lies where the values from c on lie in a row, to the second-level cache: the first holds x and the sums. */
 CODED void few_fetch(const char *row, uint64_t c, const ij_dtype type) {
   const uint64_t span = (uint64_t)few_span(type), n = span * (uint64_t)coded_bytes(type) / (uint64_t)coded_len(type);
-  UNROLL for (uint64_t b = 0; b < n; b += 64) v_prefetch(row + c / span * n + b);
+  UNROLL for (uint64_t b = 0; b < n; b += 64) v_prefetch2(row + c / span * n + b);
 }
 
 /* A block of k for few_rows(nt) rows, the first of which is row i of the batch. */
@@ -189,14 +198,6 @@ CODED void few_scales(few_ctx *f, int64_t n, const ij_dtype type) {
   for (int64_t i = 0; i < n; i++) fused_scales(&f->rows[i], f->c0, f->n, type, f->shift);
 }
 
-/* x, the tokens of a step side by side, in the order of lanes of the type. */
-static void few_pack(float *out, const ij_matmul *m, lane_order order) {
-  for (int64_t t = 0; t < m->n; t++) {
-    const float *x = m->x + t * m->ldx;
-    for (int64_t k = 0; k < m->k; k += 16) order_x(out + k * m->n + t * 16, x + k, 16, order);
-  }
-}
-
 /* y of n_row rows from the parked sums. */
 static void few_store(const few_ctx *f, float *y, int64_t n_row, lane_order order) {
   float sums[FEW_NT * BATCH];
@@ -229,7 +230,7 @@ static void few_run(few_ctx *f, int64_t r0, const few_type *of, ij_dtype type) {
       of->scales(f, ij__div_up(n_row, step) * step);
       for (int64_t i = 0; i < n_row; i += step) of->block[f->nt](f, i);
     }
-    few_store(f, m->y + r, n_row, order_of(type));
+    few_store(f, m->y + r, n_row, few_order(type));
   }
 }
 
@@ -247,15 +248,13 @@ static void matmul_few(const ij_matmul *m, int64_t r0, int64_t r1, float *scratc
     general[type](m, r0, r1, scratch);
     return;
   }
-  float *x = (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
   few_ctx f;
   f.m = m;
-  f.x = x;
+  f.x = x_in_steps(m, scratch, few_order(type));
   f.r1 = r1;
   f.nt = m->n;
   f.shift = m->group == 64 ? 6 : m->group == 32 ? 5 : 7;
-  memset(f.parked, 0, sizeof f.parked); /* rows that a short batch lacks are folded too, and dropped */
-  few_pack(x, m, order_of(type));
+  if ((r1 - r0) % V != 0) memset(f.parked, 0, sizeof f.parked); /* rows that a short batch lacks are folded too, and dropped */
   few_run(&f, r0, of, type);
 }
 

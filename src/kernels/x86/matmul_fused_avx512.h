@@ -192,12 +192,8 @@ static void fused_store(const fused_ctx *f, int64_t r, const float *sums, int64_
 CODED void fused_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type, const int shift) {
   if (r0 >= r1) return;
   float sums[BATCH] = {0};
-  float *room = (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
   fused_ctx f = {.m = m, .x = m->x, .r1 = r1, .quarter = ij__div_up(r1 - r0, MR)};
-  if (order_of(type) != ORDER_PLAIN) {
-    order_x(room, m->x, m->k, order_of(type));
-    f.x = room;
-  }
+  if (order_of(type) != ORDER_PLAIN) f.x = x_in_steps(m, scratch, order_of(type));
   fused_start(&f, r0, ij__dtype_row_bytes(type, m->k));
   for (int64_t i = 0; i < SIDE_AHEAD && ij__dtype_is_split(type); i++) fetch_side(&f, r0 + i, type);
   for (int64_t r = r0; r < r0 + f.quarter; r += BATCH_GROUPS) {
