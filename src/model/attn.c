@@ -365,7 +365,7 @@ void ij__attention(ij_net *net, ij_batch_item *items, int n_items, int64_t n_row
   int64_t step = l->sliding ? IJ_STATE_APPEND : n_max; /* a ring may not run further ahead of its readers */
   for (c.q_begin = 0; c.q_begin < n_max; c.q_begin = c.q_end) {
     c.q_end = c.q_begin + step;
-    ij__pool_run(net->pool, n_row, 8, store_rows, &c);
+    ij__pool_run(net->pool, n_row, IJ_MIN(8, ij__div_up(n_row, ij__pool_threads(net->pool))), store_rows, &c);
     plan_pass(&c, n_items, n_row);
     ij__pool_run(net->pool, (int64_t)c.n_tile * l->dims->n_kv_head * c.n_head_task * c.n_span, 1, attend_tasks, &c);
     if (c.split) ij__pool_run(net->pool, n_row * l->dims->n_head, 1, merge_parts, &c);

@@ -13,7 +13,7 @@
 ij_cut ij__gemm_cut(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_t n, int64_t many) {
   int64_t several = n > 1 ? 2 : 1, batch = n > 1 ? CHUNK_BATCH : CHUNK_STREAMS, most = 1;
   int64_t chunk = row_bytes > 0 ? several * CHUNK_BYTES / row_bytes : many, max = n >= MANY_ROWS ? many : IJ_CHUNK_ROWS_MAX;
-  int64_t rows = IJ_MIN(n >= MANY_ROWS ? many / 2 : CHUNK_ROWS_MIN, w_rows / (8 * ij__pool_threads(net->pool)));
+  int64_t rows = IJ_MIN(n >= MANY_ROWS ? many / 2 : n > 1 ? CHUNK_BATCH : CHUNK_ROWS_MIN, w_rows / (8 * ij__pool_threads(net->pool)));
   rows = IJ_MAX(rows > batch ? rows - rows % batch : rows, several * CHUNK_STREAMS);
   if (n >= MANY_ROWS) chunk = many;
   while (most * rows < chunk && 2 * most * rows <= max) most *= 2;
@@ -27,8 +27,12 @@ void ij__product_rows(const ij_net *net, const ij_weight *w, const ij_product *p
   m.side_stride = w->side_stride;
   m.side_dtype = w->side_dtype;
   m.group = w->group;
+  if (net->s.x_rooms) {
+    m.x_room = &net->s.x_rooms[worker];
+    m.x_id = p->x_id;
+  }
   if (p->next) {
-    m.w_next = p->next->data;
+    m.w_next = p->next;
     m.n_next = p->n_next;
   }
   net->kernels->matmul[w->dtype](&m, r0, r1, ij__worker_scratch(net, worker));
@@ -56,16 +60,16 @@ typedef struct gemm_ctx {
   const ij_gemm *gemms;
   int64_t rows;                   /* per index */
   int64_t first[IJ_MAX_GEMM + 1]; /* the first index of each product */
+  uint64_t x_id[IJ_MAX_GEMM];
 } gemm_ctx;
 
-/* Rows [r0, r1) of one product. */
-static void gemm_rows(const gemm_ctx *c, const ij_gemm *g, int64_t r0, int64_t r1, int worker) {
-  ij_product product = {.x = g->x, .y = g->y, .ldx = g->ldx, .ldy = g->ldy, .n = g->n};
-  ij_weight ahead;
+/* Rows [r0, r1) of product i. */
+static void gemm_rows(const gemm_ctx *c, int i, int64_t r0, int64_t r1, int worker) {
+  const ij_gemm *g = &c->gemms[i];
+  ij_product product = {.x = g->x, .y = g->y, .ldx = g->ldx, .ldy = g->ldy, .n = g->n, .x_id = c->x_id[i]};
   int64_t next = r1 + (ij__pool_threads(c->net->pool) - 1) * (r1 - r0); /* most likely this worker's next rows */
   if (next < g->w->rows) {
-    ahead = ij__weight_from(*g->w, next);
-    product.next = &ahead;
+    product.next = (const char *)g->w->data + next * g->w->row_stride;
     product.n_next = IJ_MIN(r1 - r0, g->w->rows - next);
   }
   ij__product_rows(c->net, g->w, &product, r0, r1, worker);
@@ -77,7 +81,7 @@ static void gemm_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   for (int g = 0; i0 < i1; g++) {
     int64_t first = c->first[g], end = IJ_MIN(i1, c->first[g + 1]);
     if (i0 >= end) continue;
-    gemm_rows(c, &c->gemms[g], (i0 - first) * c->rows, IJ_MIN((end - first) * c->rows, c->gemms[g].w->rows), worker);
+    gemm_rows(c, g, (i0 - first) * c->rows, IJ_MIN((end - first) * c->rows, c->gemms[g].w->rows), worker);
     i0 = end;
   }
 }
@@ -92,6 +96,10 @@ void ij__gemm_run(ij_net *net, const ij_gemm *gemms, int n_gemm) {
   }
   ij_cut cut = ij__gemm_cut(net, w_rows, bytes, gemms[0].n, IJ_CHUNK_ROWS_MANY);
   c.rows = cut.rows;
+  for (int g = 0; g < n_gemm; g++) {
+    bool same = g > 0 && gemms[g].x == gemms[g - 1].x && gemms[g].w->cols == gemms[g - 1].w->cols;
+    c.x_id[g] = same ? net->x_id : ++net->x_id;
+  }
   for (int g = 0; g < n_gemm; g++) c.first[g + 1] = c.first[g] + ij__div_up(gemms[g].w->rows, cut.rows);
   ij__pool_run(net->pool, c.first[n_gemm], cut.most, gemm_chunks, &c);
 }

@@ -22,8 +22,9 @@ typedef struct ij_product {
   const float *x;
   float *y;
   int64_t ldx, ldy, n;
-  const ij_weight *next; /* first of the rows that this worker multiplies next, of the same type and stride; or NULL */
+  const char *next; /* first of the rows that this worker multiplies next, of the same type and stride, to be fetched meanwhile; or NULL */
   int64_t n_next;
+  uint64_t x_id; /* not 0: products of this number have the same n rows of x */
 } ij_product;
 void ij__product_rows(const ij_net *net, const ij_weight *w, const ij_product *p, int64_t r0, int64_t r1, int worker);
 

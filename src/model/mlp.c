@@ -37,18 +37,29 @@ static bool in_turns(const ij_ffn *f, ij_weight *both) {
   return true;
 }
 
-/* act = silu(gate x) * (up x) for values [r0, r1) of the width of one SwiGLU. */
-static void ffn_in_part(const ffn_ctx *c, const ij_ffn *f, int64_t r0, int64_t r1, int worker) {
+/* After its rows of w, the worker will multiply n rows of `next` from `row` on, to be fetched meanwhile. */
+static void announce(ij_product *p, const ij_weight *w, const ij_weight *next, int64_t row, int64_t n) {
+  bool alike = next->dtype == w->dtype && next->cols == w->cols && next->row_stride == w->row_stride;
+  p->next = alike ? (const char *)next->data + row * next->row_stride : NULL;
+  p->n_next = n;
+}
+
+/* act = silu(gate x) * (up x) for values [r0, r1) of the width of one SwiGLU; next, from value `row` on, is this worker's next or NULL. */
+static void ffn_in_part(const ffn_ctx *c, const ij_ffn *f, int64_t r0, int64_t r1, const ij_ffn *next, int64_t row, int worker) {
   const ij_kernels *k = c->net->kernels;
-  int64_t w = c->width;
-  ij_product p = {.x = f->x, .y = f->gu, .ldx = f->ldx, .ldy = 2 * w, .n = f->n};
-  ij_weight both;
+  int64_t w = c->width, n = r1 - r0;
+  ij_product p = {.x = f->x, .y = f->gu, .ldx = f->ldx, .ldy = 2 * w, .n = f->n, .x_id = f->x_id};
+  ij_weight both, both_next;
   bool turns = in_turns(f, &both);
   if (turns) {
+    if (next && in_turns(next, &both_next)) announce(&p, &both, &both_next, 2 * row, 2 * n);
     ij__product_rows(c->net, &both, &p, 2 * r0, 2 * r1, worker);
   } else {
+    announce(&p, &f->gate, &f->up, r0, n);
     ij__product_rows(c->net, &f->gate, &p, r0, r1, worker);
     p.y = f->gu + w;
+    p.next = NULL;
+    if (next) announce(&p, &f->up, &next->gate, row, n);
     ij__product_rows(c->net, &f->up, &p, r0, r1, worker);
   }
   for (int64_t t = 0; t < f->n; t++) {
@@ -65,9 +76,11 @@ static void ffn_in_part(const ffn_ctx *c, const ij_ffn *f, int64_t r0, int64_t r
 /* Later SwiGLUs first: the shared ones, over all rows, are last in the list and the longest. */
 static void ffn_in_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   const ffn_ctx *c = ctx;
+  int64_t later = i1 + (ij__pool_threads(c->net->pool) - 1) * (i1 - i0); /* most likely this worker's next index */
   while (i0 < i1) {
-    int64_t j = i0 / c->per_ffn, first = j * c->per_ffn, end = IJ_MIN(i1, first + c->per_ffn);
-    ffn_in_part(c, &c->ffns[c->n_ffn - 1 - j], (i0 - first) * c->rows, IJ_MIN((end - first) * c->rows, c->width), worker);
+    int64_t j = i0 / c->per_ffn, first = j * c->per_ffn, end = IJ_MIN(i1, first + c->per_ffn), next = end < i1 ? end : later;
+    const ij_ffn *f = &c->ffns[c->n_ffn - 1 - j], *next_f = next < c->n_ffn * c->per_ffn ? f - (next / c->per_ffn - j) : NULL;
+    ffn_in_part(c, f, (i0 - first) * c->rows, IJ_MIN((end - first) * c->rows, c->width), next_f, next % c->per_ffn * c->rows, worker);
     i0 = end;
   }
 }
@@ -82,13 +95,9 @@ static void ffn_out_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   }
   for (int j = 0; j < c->n_ffn; j++) {
     const ij_ffn *f = &c->ffns[j];
-    ij_weight part = ij__weight_from(f->down, r0), ahead;
+    ij_weight part = ij__weight_from(f->down, r0);
     ij_product p = {.x = f->act, .y = tile, .ldx = c->width, .ldy = n, .n = f->n};
-    if (j + 1 < c->n_ffn && c->ffns[j + 1].down.dtype == part.dtype && c->ffns[j + 1].down.row_stride == part.row_stride) {
-      ahead = ij__weight_from(c->ffns[j + 1].down, r0);
-      p.next = &ahead;
-      p.n_next = n;
-    }
+    if (j + 1 < c->n_ffn) announce(&p, &part, &c->ffns[j + 1].down, r0, n);
     ij__product_rows(c->net, &part, &p, 0, n, worker);
     for (int64_t t = 0; t < f->n; t++) {
       int64_t row = f->rows ? f->rows[t] : t;
@@ -131,6 +140,7 @@ static void ffn_in(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t
     bool gather = f->rows && n_row > 1;
     f->x = gather ? gathered : x;
     f->ldx = c.hidden;
+    f->x_id = j > 0 && f->x == ffns[j - 1].x && f->n == ffns[j - 1].n ? net->x_id : ++net->x_id;
     f->gu = gu;
     f->act = act;
     if (gather) gathered += f->n * c.hidden;

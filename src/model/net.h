@@ -40,6 +40,7 @@ typedef struct ij_ffn {
   int64_t n;
   const float *x;       /* its input rows, gathered; set by mlp.c, like what follows */
   int64_t ldx;
+  uint64_t x_id;        /* as of ij_product */
   float *gu, *act;      /* [n, 2 * width], [n, width]: its part of the scratch */
 } ij_ffn;
 
@@ -68,6 +69,7 @@ typedef struct ij_scratch {
   int *bad;                    /* [N] 0, or 1 + index of the trace point where a row first was not finite */
   float *worker;               /* [threads][worker_floats] */
   int64_t worker_floats;
+  ij_x_room *x_rooms;          /* [threads], or NULL: x is laid out anew for every call */
   float *part;                 /* partial attention results of split tasks */
 } ij_scratch;
 
@@ -79,6 +81,7 @@ typedef struct ij_net {
   int max_batch;
   int n_part_row, n_part_span; /* what scratch.part holds */
   ij_scratch s;
+  uint64_t x_id;               /* the last number that was given to an x; see ij_product */
   const ij_err *why;           /* of the step, when weights could not be read: which, and what to do */
   ij_err row_error;            /* what it points to when that was a row of the embedding table */
   ij_predictor predict;

@@ -86,6 +86,7 @@ static void plan_workers(planner *p, ij_scratch *s, const ij_config *c, size_t n
   int64_t floats = IJ_MATMUL_SCRATCH + max_i64(tile, attn);
   s->worker_floats = (int64_t)ij__align_up((size_t)max_i64(floats, route), 64);
   s->worker = take(p, n_thread * (size_t)s->worker_floats, sizeof(float));
+  s->x_rooms = take(p, n_thread, sizeof *s->x_rooms);
 }
 
 /* Only where experts take time to come and guesses are allowed. */
@@ -141,6 +142,7 @@ ij_status ij__net_open(ij_net *net, const ij_config *config, const ij_weights *w
     return ij__fail(err, IJ_E_NOMEM, "the step buffers", "%.2f GB for a batch of %d rows could not be had; use a smaller batch", (double)n_bytes * 1e-9, max_batch);
   }
   plan_all(net, n_threads, base, &overflow);
+  for (int i = 0; i < n_threads; i++) net->s.x_rooms[i].id = 0;
   memset(net->s.zeros, 0, (size_t)((char *)net->s.ffn_gu - (char *)net->s.zeros));
   return IJ_OK;
 }
