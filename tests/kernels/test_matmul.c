@@ -362,6 +362,7 @@ static void coded_orders_of_x(void) {
       test_case c = {.m = {.n = n, .k = 512, .side_dtype = IJ_DTYPE_BF16, .group = 64}, .r1 = 5, .type = turns[i]};
       fill_coded(&c, 0);
       c.m.x = inputs;
+      c.m.ldx = c.m.k;
       for (int level = 0; level < IJ_LEVEL_COUNT; level++) {
         const ij_kernels *k = ij__kernels_get((ij_level)level);
         c.m.x_room = NULL;
