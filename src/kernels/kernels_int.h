@@ -30,6 +30,20 @@ static inline int64_t ij__stretch_unit(const ij_matmul *m, ij_dtype type) {
   return ij__dtype_is_split(type) && m->group > len ? m->group : len;
 }
 
+/* Where a copy of x lies, in an order or layout of which `what` is the number: in this worker's room or, where that is too small or there
+ * is none, in scratch. *made: it is there already, from an earlier call. Aligned to 64 bytes. */
+static inline float *ij__x_place(const ij_matmul *m, int what, float *scratch, bool *made) {
+  ij_x_room *room = m->x_id && m->n * m->k <= IJ_X_ROOM ? m->x_room : NULL;
+  *made = room && room->id == m->x_id && room->what == what;
+  if (!room) return (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
+  room->id = m->x_id;
+  room->what = what;
+  return room->x;
+}
+
+/* The first of these numbers at each level. */
+enum { IJ_X_AVX512 = 0, IJ_X_AVX2 = 256 };
+
 void ij__elem_fill_ref(ij_kernels *k);
 void ij__math_fill_ref(ij_kernels *k);
 void ij__attn_fill_ref(ij_kernels *k);
@@ -39,6 +53,7 @@ void ij__decode_fill_ref(ij_kernels *k);
 void ij__elem_fill_avx2(ij_kernels *k);
 void ij__attn_fill_avx2(ij_kernels *k);
 void ij__matmul_fill_avx2(ij_kernels *k);
+void ij__matmul_fused_fill_avx2(ij_kernels *k);
 void ij__decode_fill_avx2(ij_kernels *k);
 
 void ij__elem_fill_avx512(ij_kernels *k);

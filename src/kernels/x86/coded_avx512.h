@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "kernels/kernels_int.h"
+#include "kernels/x86/coded_consts.h"
 #include "quant/fmt_fp4.h"
 #include "quant/fmt_iq.h"
 
@@ -25,29 +26,6 @@
 /* Decoders that write 16 floats of every IJ_PANEL_STEP, as one of the four rows that a panel of the tiled product interleaves. */
 #define IJ_PANEL_STEP 64
 void ij__decode_panel_fill_avx512(ij_decode_fn *panel);
-
-#define CODED static inline __attribute__((always_inline))
-
-/* Values and bytes of a block, as constants. */
-CODED int64_t coded_len(const ij_dtype type) {
-  switch (type) {
-#define LEN(id, name, len, bytes) \
-  case IJ_DTYPE_##id: return len;
-    IJ_DTYPE_LIST(LEN)
-#undef LEN
-    default: return 1;
-  }
-}
-
-CODED int64_t coded_bytes(const ij_dtype type) {
-  switch (type) {
-#define BYTES(id, name, len, bytes) \
-  case IJ_DTYPE_##id: return bytes;
-    IJ_DTYPE_LIST(BYTES)
-#undef BYTES
-    default: return 1;
-  }
-}
 
 /* Where sixteen values go: to y, steps `step` floats apart, or (fused) times x into sum. */
 typedef struct sink {

@@ -37,16 +37,8 @@ typedef enum x_layout {
   X_TILES  /* see dozens_pack */
 } x_layout;
 
-/* Where x of a layout and order lies: in this worker's room or, where that is too small or there is none, in scratch. *made: it is there
- * already, from an earlier call. */
 static inline float *x_place(const ij_matmul *m, x_layout layout, lane_order order, float *scratch, bool *made) {
-  ij_x_room *room = m->x_id && m->n * m->k <= IJ_X_ROOM ? m->x_room : NULL;
-  const int what = (int)layout * 16 + (int)order;
-  *made = room && room->id == m->x_id && room->what == what;
-  if (!room) return (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
-  room->id = m->x_id;
-  room->what = what;
-  return room->x;
+  return ij__x_place(m, IJ_X_AVX512 + (int)layout * 16 + (int)order, scratch, made);
 }
 
 static inline const float *x_in_steps(const ij_matmul *m, float *scratch, lane_order order) {

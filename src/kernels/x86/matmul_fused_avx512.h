@@ -1,17 +1,13 @@
 /* matmul_fused_avx512.h: one token times block and split types: decoded values go into the multiply-add from registers.
  *
- * Four rows advance together, a chunk at a time, each with one sum: their chains of multiply-adds overlap, and the chunk of x stays in
- * the first-level cache. They are one of each quarter of the rows, so that memory is read in four long streams, far apart: the
- * processor's own prefetcher follows one stream in a page. Included by matmul_avx512.c after matmul_tile.h.
+ * Four rows, one of each quarter (fused_streams.h), advance together, a chunk at a time, each with one sum: their chains of multiply-adds
+ * overlap, and the chunk of x stays in the first-level cache. Included by matmul_avx512.c after matmul_tile.h.
  */
 #ifndef IJ_KERNELS_X86_MATMUL_FUSED_AVX512_H
 #define IJ_KERNELS_X86_MATMUL_FUSED_AVX512_H
 
 #include "kernels/x86/fused_avx512.h"
-
-#define SIDE_AHEAD 2 /* rows of each stream whose scales and biases are fetched before they are needed */
-#define FUSED_AHEAD 4096 /* values between those in use and those fetched, in each of the four streams: at least a row, and whole rows */
-#define FUSED_SPAN 256 /* values between two fetches */
+#include "kernels/x86/fused_streams.h"
 
 /* Values of the chunks in which rows advance. */
 CODED int64_t chunk_len(const ij_dtype type, const int shift) {
@@ -44,55 +40,6 @@ CODED void fused_chunk(sink *k, const fused_row *r, uint64_t c, uint64_t from, c
       if (type == IJ_DTYPE_NVFP4_SPLIT) nvfp4_split(k, i, b + 8 * i, r->bytes[c / 16 + (uint64_t)i]);
       if (type == IJ_DTYPE_MXFP4_SPLIT) mxfp4_split(k, 2 * i, b + 16 * i, r->bytes[c / 32 + (uint64_t)i]);
       if (type == IJ_DTYPE_MXFP8_SPLIT) mxfp8_split(k, 2 * i, b + 32 * i, r->bytes[c / 32 + (uint64_t)i]);
-    }
-  }
-}
-
-/* The row to fetch while another is multiplied, the same number of rows further on in its stream. After the last come the caller's
- * next. */
-typedef struct ahead_row {
-  const uint8_t *row;
-  int64_t left; /* rows of the stream from this one on */
-  const uint8_t *next;
-  int64_t n_next;
-} ahead_row;
-
-static inline void ahead_step(ahead_row *a, int64_t stride) {
-  if (--a->left > 0) {
-    a->row += stride;
-  } else if (a->n_next > 0) {
-    a->row = a->next;
-    a->left = a->n_next;
-    a->n_next = 0;
-  } else {
-    a->left = 1; /* nothing more: the last row again and again */
-  }
-}
-
-/* The next n bytes of a row ahead, or a few of those behind it, to the second-level cache: the first holds x. */
-CODED void fetch(const uint8_t **p, const int64_t n) {
-#pragma GCC unroll 32
-  for (int64_t b = 0; b < n; b += 64) v_prefetch2(*p + b);
-  *p += n;
-}
-
-/* What stays the same for all rows of a call. */
-typedef struct fused_ctx {
-  const ij_matmul *m;
-  const float *x;
-  int64_t r1, quarter; /* rows of a quarter; those from r1 on are not there, and the last is taken instead */
-  ahead_row ahead[MR];
-} fused_ctx;
-
-/* Scales and biases of row r and those of the other quarters. */
-static void fetch_side(const fused_ctx *f, int64_t r, ij_dtype type) {
-  const ij_matmul *m = f->m;
-  const int64_t size = ij__dtype_is_affine(type) ? ij__dtype_block_bytes(m->side_dtype) : 1, bytes = m->k / m->group * size;
-  for (int64_t i = 0; i < MR; i++) {
-    const int64_t at = IJ_MIN(r + i * f->quarter, f->r1 - 1) * m->side_stride;
-    for (int64_t b = 0; b < bytes + 63; b += 64) {
-      v_prefetch((const char *)m->scales + at + b);
-      if (m->biases) v_prefetch((const char *)m->biases + at + b);
     }
   }
 }
@@ -159,34 +106,6 @@ CODED void fused_group(fused_ctx *f, int64_t r, float *sums, const ij_dtype type
   }
   UNROLL for (int i = 0; i < MR; i++) c[i][0] = plain_order(c[i][0], order_of(type));
   store_sums(sums, 0, MR, c);
-}
-
-/* Where the products of the rows and those that follow fetch their weights; the first rows are fetched now. */
-CODED void fused_start(fused_ctx *f, int64_t r0, int64_t row_bytes) {
-  const ij_matmul *m = f->m;
-  const int64_t n_next = m->w_next ? m->n_next : 0, next_quarter = ij__div_up(n_next, MR), n_ahead = IJ_MAX(1, FUSED_AHEAD / m->k);
-  for (int64_t i = 0; i < MR; i++) {
-    const int64_t first = IJ_MIN(r0 + i * f->quarter, f->r1 - 1);
-    ahead_row *a = &f->ahead[i];
-    *a = (ahead_row){.row = (const uint8_t *)m->w + first * m->w_stride, .left = IJ_MIN(f->quarter, f->r1 - first)};
-    if (i * next_quarter < n_next) {
-      a->next = (const uint8_t *)m->w_next + i * next_quarter * m->w_stride;
-      a->n_next = IJ_MIN(next_quarter, n_next - i * next_quarter);
-    }
-    for (int64_t j = 0; j < n_ahead; j++) {
-      for (int64_t b = 0; b < row_bytes; b += 64) v_prefetch(a->row + b);
-      ahead_step(a, m->w_stride);
-    }
-  }
-}
-
-/* The first n outputs from sums of rows [row of a quarter][quarter]. */
-static void fused_store(const fused_ctx *f, int64_t r, const float *sums, int64_t n) {
-  float out[V];
-  store_batch(out, V, sums, 1, V);
-  for (int64_t q = 0; q < MR; q++) {
-    for (int64_t i = 0; i < n && r + i + q * f->quarter < f->r1; i++) f->m->y[r + i + q * f->quarter] = out[i * MR + q];
-  }
 }
 
 CODED void fused_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type, const int shift) {
