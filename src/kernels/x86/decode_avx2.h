@@ -1,14 +1,19 @@
-/* decode_avx2.h: what the 256-bit decoders share: loads, scales, and two ways from codes to floats.
+/* decode_avx2.h: what the 256-bit decoders share: the sink of their values, loads, scales, and two ways from codes to floats.
  *
- * The choice to know: a code of at most four bits becomes a float by two byte shuffles, because every value of the 16-value codebooks
- * fills only the upper half of a float32: one shuffle gives its highest byte, one the byte below. That takes no conversion and no
- * multiplier, which the multiply-adds need. Longer codes are put together as bytes, then widened and converted.
+ * The choices to know: a code of a codebook of 16 becomes a float by two byte shuffles, because every value of these codebooks fills only
+ * the upper half of a float32: one shuffle gives its highest byte, one the byte below. That takes no conversion, which the units of the
+ * multiply-adds would have to do. Codes that count are widened by loads and converted; longer ones are put together as bytes before.
+ *
+ * Each decoder hands its vectors to a sink, which either stores them or multiplies them by x at once; which one is a constant, and all is
+ * inlined. Products may take the sixteen values of a step in another order of lanes where that is cheaper: x is permuted alike before,
+ * the sums are put in order after (ij_order), and each lane still takes its values in the one order.
  */
 #ifndef IJ_KERNELS_X86_DECODE_AVX2_H
 #define IJ_KERNELS_X86_DECODE_AVX2_H
 
 #include <immintrin.h>
 
+#include "core/base.h"
 #include "quant/fmt_float.h"
 
 #define IJ_AVX2 static inline __attribute__((always_inline))
@@ -23,6 +28,41 @@
 /* After stores to an array: compilers would rather take its elements out of the registers just stored, by shuffles, than load them
  * again; but loads that broadcast or widen are free of those, and shuffles are what decoding has least room for. */
 #define IJ_IN_MEMORY(array) __asm__ volatile("" : "+m"(array))
+
+/* Where eight values go: to y, or (fused) times x into the sum of lanes 0 to 7 or of 8 to 15. */
+typedef struct ij_sink {
+  float *y;
+  const float *x;
+  __m256 sum[2];
+  bool fused;
+} ij_sink;
+
+/* The i-th eight. */
+IJ_AVX2 void ij__put(ij_sink *k, const int64_t i, __m256 w) {
+  if (k->fused) {
+    k->sum[i % 2] = _mm256_fmadd_ps(_mm256_loadu_ps(k->x + 8 * i), w, k->sum[i % 2]);
+  } else {
+    _mm256_storeu_ps(k->y + 8 * i, w);
+  }
+}
+
+/* The sixteen values of a step in the lanes of a fused product. */
+typedef enum ij_order {
+  IJ_ORDER_PLAIN,
+  IJ_ORDER_PAIRS, /* the even ones, then the odd ones */
+  IJ_ORDER_QUADS  /* 0 4 8 12, 1 5 9 13, 2 6 10 14, 3 7 11 15 */
+} ij_order;
+
+/* What 256 values need that is worked out before they are: in memory, from where loads broadcast and widen at no cost. */
+typedef struct ij_ahead {
+  float scale[16], offset[16];
+  union {
+    uint8_t codes[256];
+    struct {
+      uint16_t entry[64], sign[32], delta[32]; /* where in its table is what eight values (IQ3: four) need: bytes from its start */
+    };
+  };
+} ij_ahead;
 
 IJ_AVX2 __m128i ij__load16(const void *p) { return _mm_loadu_si128((const __m128i *)p); }
 IJ_AVX2 __m256i ij__load32(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
@@ -40,6 +80,8 @@ IJ_AVX2 uint32_t ij__load_u32(const void *p) {
   memcpy(&v, p, sizeof v);
   return v;
 }
+
+IJ_AVX2 void ij__store32(void *p, __m256i v) { _mm256_storeu_si256((__m256i *)p, v); }
 
 /* The F16 at p in all places. */
 IJ_AVX2 __m256 ij__f16_avx2(const void *p) { return _mm256_cvtph_ps(_mm_set1_epi16((short)ij__fmt_u16(p))); }
@@ -62,6 +104,9 @@ typedef struct ij_codebook {
 /* 0 1/2 1 3/2 2 3 4 6, then -0 to -6 */
 #define IJ_BOOK_E2M1                                                                                                     \
   0x0000, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0, 0x8000, 0xbf00, 0xbf80, 0xbfc0, 0xc000, 0xc040, 0xc080, 0xc0c0
+/* The same with one zero. */
+#define IJ_BOOK_E2M1_BLOCK                                                                                               \
+  0x0000, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0, 0x0000, 0xbf00, 0xbf80, 0xbfc0, 0xc000, 0xc040, 0xc080, 0xc0c0
 /* 0 1 2 3 4 6 8 12, then 0 -1 to -12 */
 #define IJ_BOOK_E2M1_TWICE                                                                                               \
   0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40c0, 0x4100, 0x4140, 0x0000, 0xbf80, 0xc000, 0xc040, 0xc080, 0xc0c0, 0xc100, 0xc140
@@ -85,8 +130,23 @@ IJ_AVX2 void ij__codes32(__m256 f[4], __m256i codes, ij_codebook book) {
   f[3] = _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, b));
 }
 
-/* 32 bytes in order -> the order of ij__codes32. */
-IJ_AVX2 __m256i ij__codes_order(__m256i x) { return _mm256_permutevar8x32_epi32(x, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7)); }
+/* The same for fused products: the even and the odd ones of two times sixteen bytes, of which bytes 0-7 and 16-23 of `codes` are the first
+ * sixteen. Two shuffles of bytes and two that join them; the rest is for the other units. */
+IJ_AVX2 void ij__codes32_apart(__m256 f[4], __m256i codes, ij_codebook book) {
+  const __m256i upper = _mm256_set1_epi32((int)0xffff0000);
+  __m256i high = _mm256_shuffle_epi8(book.high, codes), low = _mm256_shuffle_epi8(book.low, codes);
+  __m256i a = _mm256_unpacklo_epi8(low, high), b = _mm256_unpackhi_epi8(low, high);
+  f[0] = _mm256_castsi256_ps(_mm256_slli_epi32(a, 16));
+  f[1] = _mm256_castsi256_ps(_mm256_and_si256(a, upper));
+  f[2] = _mm256_castsi256_ps(_mm256_slli_epi32(b, 16));
+  f[3] = _mm256_castsi256_ps(_mm256_and_si256(b, upper));
+}
+
+/* Low nibbles of the 16 bytes at p, then the high ones. */
+IJ_AVX2 __m256i ij__nibbles_in_order(const void *p) {
+  __m256i x = _mm256_srlv_epi64(ij__load16_twice(p), _mm256_setr_epi64x(0, 0, 4, 4));
+  return _mm256_and_si256(x, _mm256_set1_epi8(15));
+}
 
 /* 16 bytes, values 0 to 15 in the low nibbles and 16 to 31 in the high ones -> codes for ij__codes32. */
 IJ_AVX2 __m256i ij__nibbles_halves(const void *p) {
@@ -112,21 +172,49 @@ IJ_AVX2 __m256i ij__nibbles_pairs(const void *p) {
   return _mm256_and_si256(_mm256_or_si256(x, _mm256_slli_epi16(x, 4)), _mm256_set1_epi8(15));
 }
 
-/* ---- to memory ---------------------------------------------------------------------------------------------------------------- */
-
-/* y = scale * f, 32 values */
-IJ_AVX2 void ij__store_scaled(float *y, const __m256 f[4], __m256 scale) {
-  IJ_UNROLL for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, _mm256_mul_ps(scale, f[i]));
+/* The 32 values of nibbles at p in each of these three orders, as the sink wants them: in order, or fused in IJ_ORDER_PAIRS, the last in
+ * IJ_ORDER_QUADS. */
+IJ_AVX2 void ij__book_halves(const ij_sink *k, __m256 f[4], const void *p, ij_codebook book) {
+  if (!k->fused) {
+    ij__codes32(f, ij__nibbles_halves(p), book);
+    return;
+  }
+  __m256i x = _mm256_permute4x64_epi64(_mm256_castsi128_si256(ij__load16(p)), _MM_SHUFFLE(1, 1, 0, 0));
+  x = _mm256_and_si256(_mm256_srlv_epi64(x, _mm256_setr_epi64x(0, 4, 0, 4)), _mm256_set1_epi8(15));
+  ij__codes32_apart(f, x, book);
 }
 
-/* y = scale * f + offset, rounded once */
-IJ_AVX2 void ij__store_plus(float *y, const __m256 f[4], __m256 scale, __m256 offset) {
-  IJ_UNROLL for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, _mm256_fmadd_ps(scale, f[i], offset));
+IJ_AVX2 void ij__book_eights(const ij_sink *k, __m256 f[4], const void *p, ij_codebook book) {
+  if (k->fused) {
+    ij__codes32_apart(f, ij__nibbles_in_order(p), book);
+  } else {
+    ij__codes32(f, ij__nibbles_eights(p), book);
+  }
 }
 
-/* y = scale * f - offset, rounded once */
-IJ_AVX2 void ij__store_minus(float *y, const __m256 f[4], __m256 scale, __m256 offset) {
-  IJ_UNROLL for (int i = 0; i < 4; i++) _mm256_storeu_ps(y + 8 * i, _mm256_fmsub_ps(scale, f[i], offset));
+IJ_AVX2 void ij__book_pairs(const ij_sink *k, __m256 f[4], const void *p, ij_codebook book) {
+  if (k->fused) {
+    ij__codes32_apart(f, ij__nibbles_in_order(p), book);
+  } else {
+    ij__codes32(f, ij__nibbles_pairs(p), book);
+  }
+}
+
+/* ---- to the sink -------------------------------------------------------------------------------------------------------------- */
+
+/* scale * f, 32 values: eights `at` and those that follow */
+IJ_AVX2 void ij__put_scaled(ij_sink *k, const int64_t at, const __m256 f[4], __m256 scale) {
+  IJ_UNROLL for (int i = 0; i < 4; i++) ij__put(k, at + i, _mm256_mul_ps(scale, f[i]));
+}
+
+/* scale * f + offset, rounded once */
+IJ_AVX2 void ij__put_plus(ij_sink *k, const int64_t at, const __m256 f[4], __m256 scale, __m256 offset) {
+  IJ_UNROLL for (int i = 0; i < 4; i++) ij__put(k, at + i, _mm256_fmadd_ps(scale, f[i], offset));
+}
+
+/* scale * f - offset, rounded once */
+IJ_AVX2 void ij__put_minus(ij_sink *k, const int64_t at, const __m256 f[4], __m256 scale, __m256 offset) {
+  IJ_UNROLL for (int i = 0; i < 4; i++) ij__put(k, at + i, _mm256_fmsub_ps(scale, f[i], offset));
 }
 
 /* 8 signed or unsigned bytes in memory -> floats */
