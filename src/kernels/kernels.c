@@ -13,7 +13,8 @@ static void fill_level(ij_kernels *k, ij_level level) {
     ij__elem_fill_avx2(k);
     ij__attn_fill_avx2(k);
     ij__decode_fill_avx2(k);
-    ij__matmul_fill_avx2(k); /* after the decoders, which it uses */
+    ij__matmul_fill_avx2(k);       /* after the decoders, which it uses */
+    ij__matmul_fused_fill_avx2(k); /* after the products to which it leaves what it does not do */
   }
   if (level == IJ_LEVEL_AVX512) {
     ij__elem_fill_avx512(k);
