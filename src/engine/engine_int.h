@@ -82,6 +82,13 @@ typedef struct ij_placed {
   int n, cap;
 } ij_placed;
 
+/* What turns a logit into a log-probability: (logit - max) - log_sum, where log_sum is ln(sum of exp(logit - max)). Two steps, because
+ * large logits would round their sum. best: the lowest id whose logit is max. */
+typedef struct ij_logit_norm {
+  float max, log_sum;
+  int32_t best;
+} ij_logit_norm;
+
 struct ij_session {
   ij_model *model;
   ij_session_options options;
@@ -90,7 +97,8 @@ struct ij_session {
   int32_t *ids;              /* [n_ctx] */
   ij_placed placed;          /* which of them are rows of media */
   float *logits;             /* [unpadded_vocab] */
-  bool has_logits;
+  bool has_logits, has_norm;
+  ij_logit_norm norm;        /* of logits, with has_norm; several readers of the same logits need it, and steps of several sessions make it */
   /* Sampling: all [unpadded_vocab]. */
   float *work;
   int32_t *order;
@@ -100,6 +108,9 @@ struct ij_session {
   int step_rows;             /* rows of the step that are evaluated in full */
   bool in_step;
 };
+
+/* sample.c: `norm` of a session that has logits, made if it is not there. */
+const ij_logit_norm *ij__session_norm(ij_session *s);
 
 /* Fills the state spec of a session; layers: room for n_layer. */
 void ij__session_spec(const ij_model *model, const ij_session_options *options, ij_layer_spec *layers, ij_state_spec *spec);

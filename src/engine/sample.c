@@ -108,22 +108,26 @@ static int32_t first_of(const float *x, int32_t n, float value) {
   return id;
 }
 
-/* What turns a logit into a log-probability: (logit - max) - log_sum. Two steps, because large logits would round their sum. */
-typedef struct softmax_norm {
-  float max, log_sum;
-} softmax_norm;
-
-/* max and ln(sum of exp(logit - max)) of raw logits. */
-static softmax_norm norm_of_logits(const ij_session *s, const float *logits) {
-  const ij_kernels *k = s->model->kernels;
-  int32_t n = s->model->config.unpadded_vocab;
-  softmax_norm norm = {.max = k->max(logits, n)};
+/* Of raw logits. */
+static ij_logit_norm norm_of(const ij_model *m, const float *logits) {
+  const ij_kernels *k = m->kernels;
+  int32_t n = m->config.unpadded_vocab;
+  ij_logit_norm norm = {.max = k->max(logits, n)};
+  norm.best = first_of(logits, n, norm.max);
   float total = k->sum_exp(logits, norm.max, n);
   k->vlog(&norm.log_sum, &total, 1);
   return norm;
 }
 
-static ij_choice choice_of(const float *logits, softmax_norm norm, int32_t id) { return (ij_choice){id, logits[id] - norm.max - norm.log_sum}; }
+const ij_logit_norm *ij__session_norm(ij_session *s) {
+  if (!s->has_norm) s->norm = norm_of(s->model, s->logits);
+  s->has_norm = true;
+  return &s->norm;
+}
+
+static ij_choice choice_of(const float *logits, const ij_logit_norm *norm, int32_t id) {
+  return (ij_choice){id, logits[id] - norm->max - norm->log_sum};
+}
 
 /* ---------------------------------------------------------------------------------------------------------- selection */
 
@@ -216,13 +220,10 @@ ij_status ij_session_sample(ij_session *session, const ij_sample_options *option
   if (status != IJ_OK) return status;
   if (!session->has_logits) return ij__fail(err, IJ_E_RANGE, "ij_session_sample", "there are no logits: evaluate a token first");
   int32_t n = session->model->config.unpadded_vocab;
-  softmax_norm norm = norm_of_logits(session, session->logits);
-  if (is_plain(&o)) {
-    int32_t id = first_of(session->logits, n, norm.max);
-    if (!ij__is_media_placeholder(session->model, id)) {
-      *out = choice_of(session->logits, norm, id);
-      return IJ_OK;
-    }
+  const ij_logit_norm *norm = ij__session_norm(session);
+  if (is_plain(&o) && !ij__is_media_placeholder(session->model, norm->best)) {
+    *out = choice_of(session->logits, norm, norm->best);
+    return IJ_OK;
   }
   prepare_logits(session, &o);
   int32_t best = first_of(session->work, n, session->model->kernels->max(session->work, n)); /* there is no NaN */
@@ -237,8 +238,8 @@ ij_status ij_session_logprob(ij_session *session, const float *logits, int32_t i
   int32_t n = session->model->config.unpadded_vocab;
   if (id < 0 || id >= n) return ij__fail(err, IJ_E_ARGUMENT, "ij_session_logprob", "expected an id from 0 to %d, found %d", n - 1, id);
   if (!logits && !session->has_logits) return ij__fail(err, IJ_E_RANGE, "ij_session_logprob", "there are no logits: evaluate a token first");
-  if (!logits) logits = session->logits;
-  *out = choice_of(logits, norm_of_logits(session, logits), id);
+  ij_logit_norm norm = logits ? norm_of(session->model, logits) : *ij__session_norm(session);
+  *out = choice_of(logits ? logits : session->logits, &norm, id);
   return IJ_OK;
 }
 
@@ -249,7 +250,7 @@ ij_status ij_session_top(ij_session *session, int n, ij_choice *out, ij_err *err
     return ij__fail(err, IJ_E_ARGUMENT, "ij_session_top", "expected 1 to %d, found %d", (int)IJ_MIN(IJ_MAX_TOP, n_vocab), n);
   }
   if (!session->has_logits) return ij__fail(err, IJ_E_RANGE, "ij_session_top", "there are no logits: evaluate a token first");
-  softmax_norm norm = norm_of_logits(session, session->logits);
+  const ij_logit_norm *norm = ij__session_norm(session);
   for (int32_t i = 0; i < n_vocab; i++) session->order[i] = i;
   make_heap(session->logits, session->order, n_vocab);
   for (int i = 0; i < n; i++) out[i] = choice_of(session->logits, norm, pop_heap(session->logits, session->order, n_vocab - i));

@@ -167,6 +167,8 @@ ij_status ij_session_fork(ij_session **out, const ij_session *session, ij_err *e
   ij__state_copy(s->state, session->state);
   memcpy(s->ids, session->ids, (size_t)session->state->pos * sizeof *s->ids);
   s->has_logits = session->has_logits;
+  s->has_norm = session->has_norm;
+  s->norm = session->norm;
   if (s->has_logits) memcpy(s->logits, session->logits, (size_t)s->model->config.unpadded_vocab * sizeof *s->logits);
   return IJ_OK;
 }
@@ -226,5 +228,6 @@ ij_status ij_session_restore(ij_session *session, bool (*read)(void *user, void 
   }
   ij__free(extra.media);
   session->has_logits = extra.has_logits;
+  session->has_norm = false;
   return status;
 }

@@ -140,12 +140,22 @@ static void unpack(step *st, int n_batch) {
       place(item, s->step_done, b->n);
       s->step_done += b->n;
       s->has_logits = s->step_done == item->n;
+      s->has_norm = false;
       continue;
     }
     settle(st, item, fail_batch(st, s, b));
     /* The position stays, unless the rings have run too far ahead of it. */
     if (!ij__state_unstep(s->state, b->n)) ij__state_reset(s->state);
     ij__placed_trim(&s->placed, s->state->pos);
+  }
+}
+
+static void norm_tasks(void *ctx, int worker, int64_t i0, int64_t i1) {
+  (void)worker;
+  const step *st = ctx;
+  for (int64_t i = i0; i < i1; i++) {
+    ij_session *s = st->items[st->model->batch[i].user].session;
+    if (s->has_logits) ij__session_norm(s);
   }
 }
 
@@ -159,6 +169,7 @@ ij_status ij_step(ij_model *model, ij_step_item *items, int n_items, ij_err *err
     ij__forward(&model->net, model->batch, n_batch);
     ij__use_count(model, n_batch);
     unpack(&st, n_batch);
+    if (n_batch > 1) ij__pool_run(model->pool, n_batch, 1, norm_tasks, &st); /* one after the other, ids would be chosen by one thread */
   }
   ij__alloc_guard_leave();
   release(&st);
