@@ -179,7 +179,9 @@ IJ_AVX2 void ij__book_halves(const ij_sink *k, __m256 f[4], const void *p, ij_co
     ij__codes32(f, ij__nibbles_halves(p), book);
     return;
   }
-  __m256i x = _mm256_permute4x64_epi64(_mm256_castsi128_si256(ij__load16(p)), _MM_SHUFFLE(1, 1, 0, 0));
+  const __m256i place = _mm256_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7,  //
+                                         8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
+  __m256i x = _mm256_shuffle_epi8(ij__load16_twice(p), place);
   x = _mm256_and_si256(_mm256_srlv_epi64(x, _mm256_setr_epi64x(0, 4, 0, 4)), _mm256_set1_epi8(15));
   ij__codes32_apart(f, x, book);
 }
