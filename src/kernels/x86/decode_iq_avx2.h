@@ -121,13 +121,12 @@ IJ_AVX2 void ij__iq2_xxs_ahead(ij_ahead *a, const uint8_t *b) {
   ij__top_scales(a->scale, ij__f16_avx2(b), words, 0.25f);
 }
 
-IJ_AVX2 void ij__iq2_xxs_part(ij_sink *k, const ij_ahead *a, const uint8_t *b, const int64_t g) {
+IJ_AVX2 void ij__iq2_xxs_32(ij_sink *k, const int64_t at, const ij_ahead *a, const int64_t g) {
   const ij_iq_floats *t = &ij__iq_floats;
-  (void)b;
   const ij_offsets entry = ij__offsets(a->entry + 4 * g);
   __m256 s = _mm256_broadcast_ss(a->scale + g);
   IJ_UNROLL for (int i = 0; i < 4; i++) {
-    ij__put_entry(k, i, _mm256_load_ps(ij__entry_at(t->iq2_xxs, ij__offset(entry, i))), t->signs7, a->sign[4 * g + i], s);
+    ij__put_entry(k, at + i, _mm256_load_ps(ij__entry_at(t->iq2_xxs, ij__offset(entry, i))), t->signs7, a->sign[4 * g + i], s);
   }
 }
 
@@ -140,13 +139,12 @@ IJ_AVX2 void ij__iq2_xs_ahead(ij_ahead *a, const uint8_t *b) {
   ij__nibble_scales(a->scale, ij__f16_avx2(b), ij__load8(b + 66), 0.25f);
 }
 
-IJ_AVX2 void ij__iq2_xs_part(ij_sink *k, const ij_ahead *a, const uint8_t *b, const int64_t g) {
+IJ_AVX2 void ij__iq2_xs_32(ij_sink *k, const int64_t at, const ij_ahead *a, const int64_t g) {
   const ij_iq_floats *t = &ij__iq_floats;
-  (void)b;
   const ij_offsets entry = ij__offsets(a->entry + 4 * g);
   IJ_UNROLL for (int i = 0; i < 4; i++) {
     __m256 s = _mm256_broadcast_ss(a->scale + 2 * g + i / 2);
-    ij__put_entry(k, i, _mm256_load_ps(ij__entry_at(t->iq2_xs, ij__offset(entry, i))), t->signs7, a->sign[4 * g + i], s);
+    ij__put_entry(k, at + i, _mm256_load_ps(ij__entry_at(t->iq2_xs, ij__offset(entry, i))), t->signs7, a->sign[4 * g + i], s);
   }
 }
 
@@ -165,14 +163,13 @@ IJ_AVX2 void ij__iq2_s_ahead(ij_ahead *a, const uint8_t *b) {
   ij__nibble_scales(a->scale, ij__f16_avx2(b), ij__load8(b + 74), 0.25f);
 }
 
-IJ_AVX2 void ij__iq2_s_part(ij_sink *k, const ij_ahead *a, const uint8_t *b, const int64_t g) {
+IJ_AVX2 void ij__iq2_s_32(ij_sink *k, const int64_t at, const ij_ahead *a, const int64_t g) {
   const ij_iq_floats *t = &ij__iq_floats;
-  (void)b;
   const ij_offsets entry = ij__offsets(a->entry + 4 * g);
   IJ_UNROLL for (int i = 0; i < 4; i++) {
     __m256 values = _mm256_mul_ps(_mm256_broadcast_ss(a->scale + 2 * g + i / 2), _mm256_setr_ps(8, 25, 43, 0, 8, 25, 43, 0));
     __m256 v = ij__eight_of_three(values, ij__entry_at(t->iq2_s, ij__offset(entry, i)));
-    ij__put(k, i, ij__signed_avx2(v, t->signs8, a->sign[4 * g + i]));
+    ij__put(k, at + i, ij__signed_avx2(v, t->signs8, a->sign[4 * g + i]));
   }
 }
 
@@ -183,13 +180,12 @@ IJ_AVX2 void ij__iq3_xxs_ahead(ij_ahead *a, const uint8_t *b) {
   ij__top_scales(a->scale, ij__f16_avx2(b), words, 0.5f);
 }
 
-IJ_AVX2 void ij__iq3_xxs_part(ij_sink *k, const ij_ahead *a, const uint8_t *b, const int64_t g) {
+IJ_AVX2 void ij__iq3_xxs_32(ij_sink *k, const int64_t at, const ij_ahead *a, const int64_t g) {
   const ij_iq_floats *t = &ij__iq_floats;
-  (void)b;
   const ij_offsets entry[2] = {ij__offsets(a->entry + 8 * g), ij__offsets(a->entry + 8 * g + 4)};
   __m256 s = _mm256_broadcast_ss(a->scale + g);
   IJ_UNROLL for (int i = 0; i < 4; i++) {
-    ij__put_entry(k, i, ij__two_fours(t->iq3_xxs, entry[i / 2], i % 2 * 2), t->signs7, a->sign[4 * g + i], s);
+    ij__put_entry(k, at + i, ij__two_fours(t->iq3_xxs, entry[i / 2], i % 2 * 2), t->signs7, a->sign[4 * g + i], s);
   }
 }
 
@@ -204,13 +200,12 @@ IJ_AVX2 void ij__iq3_s_ahead(ij_ahead *a, const uint8_t *b) {
   ij__nibble_scales(a->scale, ij__f16_avx2(b), _mm_cvtsi32_si128((int)ij__load_u32(b + 106)), 2.0f);
 }
 
-IJ_AVX2 void ij__iq3_s_part(ij_sink *k, const ij_ahead *a, const uint8_t *b, const int64_t g) {
+IJ_AVX2 void ij__iq3_s_32(ij_sink *k, const int64_t at, const ij_ahead *a, const int64_t g) {
   const ij_iq_floats *t = &ij__iq_floats;
-  (void)b;
   const ij_offsets entry[2] = {ij__offsets(a->entry + 8 * g), ij__offsets(a->entry + 8 * g + 4)};
   __m256 s = _mm256_broadcast_ss(a->scale + g);
   IJ_UNROLL for (int i = 0; i < 4; i++) {
-    ij__put_entry(k, i, ij__two_fours(t->iq3_s, entry[i / 2], i % 2 * 2), t->signs8, a->sign[4 * g + i], s);
+    ij__put_entry(k, at + i, ij__two_fours(t->iq3_s, entry[i / 2], i % 2 * 2), t->signs8, a->sign[4 * g + i], s);
   }
 }
 
@@ -231,11 +226,10 @@ IJ_AVX2 void ij__iq1_s_ahead(ij_ahead *a, const uint8_t *b) {
   _mm256_storeu_ps(a->scale, _mm256_mul_ps(ij__f16_avx2(b), _mm256_cvtepi32_ps(_mm256_or_si256(s, _mm256_set1_epi32(1)))));
 }
 
-IJ_AVX2 void ij__iq1_s_part(ij_sink *k, const ij_ahead *a, const uint8_t *b, const int64_t g) {
+IJ_AVX2 void ij__iq1_s_32(ij_sink *k, const int64_t at, const ij_ahead *a, const int64_t g) {
   const ij_iq_floats *t = &ij__iq_floats;
-  (void)b;
   __m256 values = ij__iq1_values(_mm256_broadcast_ss(a->scale + g), a->delta[g]);
-  IJ_UNROLL for (int i = 0; i < 4; i++) ij__put(k, i, ij__eight_of_three(values, ij__entry_at(t->iq1, a->entry[4 * g + i])));
+  IJ_UNROLL for (int i = 0; i < 4; i++) ij__put(k, at + i, ij__eight_of_three(values, ij__entry_at(t->iq1, a->entry[4 * g + i])));
 }
 
 /* d * (2 * s + 1) for the sixteen three-bit scales of IQ1_M. */
@@ -263,15 +257,29 @@ IJ_AVX2 void ij__iq1_m_ahead(ij_ahead *a, const uint8_t *b) {
   ij__iq1_m_scales(a->scale, b + 48);
 }
 
-IJ_AVX2 void ij__iq1_m_part(ij_sink *k, const ij_ahead *a, const uint8_t *b, const int64_t g) {
+IJ_AVX2 void ij__iq1_m_32(ij_sink *k, const int64_t at, const ij_ahead *a, const int64_t g) {
   const ij_iq_floats *t = &ij__iq_floats;
-  (void)b;
   const ij_offsets entry = ij__offsets(a->entry + 4 * g), delta = ij__offsets(a->delta + 4 * g);
   IJ_UNROLL for (int i = 0; i < 4; i++) {
     __m256 values = ij__iq1_values(_mm256_broadcast_ss(a->scale + 2 * g + i / 2), ij__offset(delta, i));
-    ij__put(k, i, ij__eight_of_three(values, ij__entry_at(t->iq1, ij__offset(entry, i))));
+    ij__put(k, at + i, ij__eight_of_three(values, ij__entry_at(t->iq1, ij__offset(entry, i))));
   }
 }
+
+/* Two groups of 32 values are a turn. */
+#define IJ_TWO_GROUPS(name)                                                                                          \
+  IJ_AVX2 void ij__##name##_part(ij_sink *k, const ij_ahead *a, const uint8_t *b, const int64_t quarter) {          \
+    (void)b;                                                                                                         \
+    ij__##name##_32(k, 0, a, 2 * quarter);                                                                           \
+    ij__##name##_32(k, 4, a, 2 * quarter + 1);                                                                       \
+  }
+IJ_TWO_GROUPS(iq2_xxs)
+IJ_TWO_GROUPS(iq2_xs)
+IJ_TWO_GROUPS(iq2_s)
+IJ_TWO_GROUPS(iq3_xxs)
+IJ_TWO_GROUPS(iq3_s)
+IJ_TWO_GROUPS(iq1_s)
+IJ_TWO_GROUPS(iq1_m)
 
 IJ_AVX2 void ij__iq4_nl_avx2(ij_sink *k, const int64_t at, const uint8_t *b, __m256 d, __m256 m) {
   (void)m;
@@ -300,7 +308,7 @@ IJ_AVX2 void ij__iq4_xs_part(ij_sink *k, const ij_ahead *a, const uint8_t *b, co
 
 /* As IJ_K_TYPES. */
 #define IJ_IQ_TYPES(X)                                                                                                       \
-  X(iq1_s, IQ1_S, 8) X(iq1_m, IQ1_M, 8) X(iq2_xxs, IQ2_XXS, 8) X(iq2_xs, IQ2_XS, 8)             \
-  X(iq2_s, IQ2_S, 8) X(iq3_xxs, IQ3_XXS, 8) X(iq3_s, IQ3_S, 8) X(iq4_xs, IQ4_XS, 4)
+  X(iq1_s, IQ1_S, 4) X(iq1_m, IQ1_M, 4) X(iq2_xxs, IQ2_XXS, 4) X(iq2_xs, IQ2_XS, 4)             \
+  X(iq2_s, IQ2_S, 4) X(iq3_xxs, IQ3_XXS, 4) X(iq3_s, IQ3_S, 4) X(iq4_xs, IQ4_XS, 4)
 
 #endif
