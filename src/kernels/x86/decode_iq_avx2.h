@@ -307,8 +307,8 @@ IJ_AVX2 void ij__iq4_xs_part(ij_sink *k, const ij_ahead *a, const uint8_t *b, co
 }
 
 /* As IJ_K_TYPES. */
-#define IJ_IQ_TYPES(X)                                                                                                       \
-  X(iq1_s, IQ1_S, 4) X(iq1_m, IQ1_M, 4) X(iq2_xxs, IQ2_XXS, 4) X(iq2_xs, IQ2_XS, 4)             \
-  X(iq2_s, IQ2_S, 4) X(iq3_xxs, IQ3_XXS, 4) X(iq3_s, IQ3_S, 4) X(iq4_xs, IQ4_XS, 4)
+#define IJ_IQ_TYPES(X)                                                                                       \
+  X(iq1_s, IQ1_S, 4) X(iq1_m, IQ1_M, 4) X(iq2_xxs, IQ2_XXS, 4) X(iq2_xs, IQ2_XS, 4) X(iq2_s, IQ2_S, 4)       \
+  X(iq3_xxs, IQ3_XXS, 4) X(iq3_s, IQ3_S, 4) X(iq4_xs, IQ4_XS, 4)
 
 #endif
