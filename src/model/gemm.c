@@ -97,7 +97,7 @@ void ij__gemm_run(ij_net *net, const ij_gemm *gemms, int n_gemm) {
   ij_cut cut = ij__gemm_cut(net, w_rows, bytes, gemms[0].n, IJ_CHUNK_ROWS_MANY);
   c.rows = cut.rows;
   for (int g = 0; g < n_gemm; g++) {
-    bool same = g > 0 && gemms[g].x == gemms[g - 1].x && gemms[g].w->cols == gemms[g - 1].w->cols;
+    bool same = g > 0 && gemms[g].x == gemms[g - 1].x && gemms[g].ldx == gemms[g - 1].ldx && gemms[g].w->cols == gemms[g - 1].w->cols;
     c.x_id[g] = same ? net->x_id : ++net->x_id;
   }
   for (int g = 0; g < n_gemm; g++) c.first[g + 1] = c.first[g] + ij__div_up(gemms[g].w->rows, cut.rows);

@@ -107,13 +107,13 @@ static void ffn_out_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   if (c->then) ij__sconv(c->net, c->then, r0, r0 + n, worker);
 }
 
-/* Copies the input rows of each routed expert together. */
+/* Copies the input rows of routed experts together, where they must be. */
 static void gather_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
   (void)worker;
   const ffn_ctx *c = ctx;
   for (int64_t i = i0; i < i1; i++) {
     const ij_ffn *f = &c->ffns[i];
-    if (f->x == c->x) continue;
+    if (!f->gather) continue;
     float *to = c->net->s.gathered + (f->x - c->net->s.gathered);
     for (int64_t t = 0; t < f->n; t++) memcpy(to + t * c->hidden, c->x + f->rows[t] * c->hidden, (size_t)c->hidden * sizeof(float));
   }
@@ -130,6 +130,14 @@ static ffn_ctx context(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int
   return (ffn_ctx){.net = net, .ffns = ffns, .n_ffn = n_ffn, .x = x, .n_row = n_row, .hidden = net->config->hidden, .width = ffns[0].gate.rows};
 }
 
+/* Rows that lie at one distance, as one or two always do, are used where they are. */
+static bool evenly_apart(const int *rows, int64_t n) {
+  for (int64_t t = 2; t < n; t++) {
+    if (rows[t] - rows[t - 1] != rows[1] - rows[0]) return false;
+  }
+  return true;
+}
+
 /* The first half of a list: act of each, in scratch for (row, SwiGLU) pairs from number `pair` on. */
 static void ffn_in(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t n_row, int64_t pair) {
   ffn_ctx c = context(net, ffns, n_ffn, x, n_row);
@@ -137,17 +145,18 @@ static void ffn_in(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t
   for (int j = 0; j < n_ffn; j++) {
     ij_ffn *f = &ffns[j];
     assert(f->gate.rows == c.width);
-    bool gather = f->rows && n_row > 1;
-    f->x = gather ? gathered : x;
-    f->ldx = c.hidden;
-    f->x_id = j > 0 && f->x == ffns[j - 1].x && f->n == ffns[j - 1].n ? net->x_id : ++net->x_id;
+    f->gather = f->rows && !evenly_apart(f->rows, f->n);
+    f->x = f->gather ? gathered : f->rows ? x + f->rows[0] * c.hidden : x;
+    f->ldx = f->rows && !f->gather && f->n > 1 ? (f->rows[1] - f->rows[0]) * c.hidden : c.hidden;
+    bool same = j > 0 && f->x == ffns[j - 1].x && f->ldx == ffns[j - 1].ldx && f->n == ffns[j - 1].n;
+    f->x_id = same ? net->x_id : ++net->x_id;
     f->gu = gu;
     f->act = act;
-    if (gather) gathered += f->n * c.hidden;
+    if (f->gather) gathered += f->n * c.hidden;
     gu += 2 * f->n * c.width;
     act += f->n * c.width;
   }
-  if (n_row > 1) ij__pool_run(net->pool, n_ffn, 1, gather_rows, &c);
+  if (gathered != net->s.gathered) ij__pool_run(net->pool, n_ffn, 1, gather_rows, &c);
 
   ij_cut cut = ffn_cut(&c, n_ffn * c.width, &ffns[0].gate, 2);
   c.rows = cut.rows;

@@ -38,8 +38,9 @@ typedef struct ij_ffn {
   const int *rows;      /* row numbers, ascending; NULL: rows 0 .. n - 1 */
   const float *weight;  /* [n], one per row */
   int64_t n;
-  const float *x;       /* its input rows, gathered; set by mlp.c, like what follows */
+  const float *x;       /* its input rows; set by mlp.c, like what follows */
   int64_t ldx;
+  bool gather;          /* they are copies, because they do not lie at one distance */
   uint64_t x_id;        /* as of ij_product */
   float *gu, *act;      /* [n, 2 * width], [n, width]: its part of the scratch */
 } ij_ffn;
