@@ -22,11 +22,18 @@
 #define IJ_ATTN_BLOCK 64 /* keys per attention block; blocks start at multiples of this position */
 
 #define IJ_X_ROOM (128 * 1024) /* floats */
+#define IJ_X_KEPT 80
 
-/* A worker's copy of x in the order that a product wants, kept between calls. All zero at first; the kernels' own. */
+/* A worker's copies of x in the orders that products want, kept between calls: as many as there is room for, then none again. All zero at
+ * first; the kernels' own. */
 typedef struct ij_x_room {
-  uint64_t id;
-  int what;
+  struct {
+    uint64_t id;
+    int what;
+    int64_t at;
+  } kept[IJ_X_KEPT];
+  int n_kept;
+  int64_t used;
   _Alignas(64) float x[IJ_X_ROOM];
 } ij_x_room;
 

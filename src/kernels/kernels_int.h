@@ -33,12 +33,25 @@ static inline int64_t ij__stretch_unit(const ij_matmul *m, ij_dtype type) {
 /* Where a copy of x lies, in an order or layout of which `what` is the number: in this worker's room or, where that is too small or there
  * is none, in scratch. *made: it is there already, from an earlier call. Aligned to 64 bytes. */
 static inline float *ij__x_place(const ij_matmul *m, int what, float *scratch, bool *made) {
-  ij_x_room *room = m->x_id && m->n * m->k <= IJ_X_ROOM ? m->x_room : NULL;
-  *made = room && room->id == m->x_id && room->what == what;
+  const int64_t n = ij__div_up(m->n * m->k, 16) * 16;
+  ij_x_room *room = m->x_id && n <= IJ_X_ROOM ? m->x_room : NULL;
+  *made = false;
   if (!room) return (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
-  room->id = m->x_id;
-  room->what = what;
-  return room->x;
+  for (int i = 0; i < room->n_kept; i++) {
+    if (room->kept[i].id != m->x_id || room->kept[i].what != what) continue;
+    *made = true;
+    return room->x + room->kept[i].at;
+  }
+  if (room->n_kept == IJ_X_KEPT || room->used + n > IJ_X_ROOM) {
+    room->n_kept = 0;
+    room->used = 0;
+  }
+  const int i = room->n_kept++;
+  room->kept[i].id = m->x_id;
+  room->kept[i].what = what;
+  room->kept[i].at = room->used;
+  room->used += n;
+  return room->x + room->kept[i].at;
 }
 
 /* The first of these numbers at each level. */

@@ -96,7 +96,7 @@ static void ffn_out_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   for (int j = 0; j < c->n_ffn; j++) {
     const ij_ffn *f = &c->ffns[j];
     ij_weight part = ij__weight_from(f->down, r0);
-    ij_product p = {.x = f->act, .y = tile, .ldx = c->width, .ldy = n, .n = f->n};
+    ij_product p = {.x = f->act, .y = tile, .ldx = c->width, .ldy = n, .n = f->n, .x_id = f->act_id};
     if (j + 1 < c->n_ffn) announce(&p, &part, &c->ffns[j + 1].down, r0, n);
     ij__product_rows(c->net, &part, &p, 0, n, worker);
     for (int64_t t = 0; t < f->n; t++) {
@@ -149,7 +149,8 @@ static void ffn_in(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t
     f->x = f->gather ? gathered : f->rows ? x + f->rows[0] * c.hidden : x;
     f->ldx = f->rows && !f->gather && f->n > 1 ? (f->rows[1] - f->rows[0]) * c.hidden : c.hidden;
     bool same = j > 0 && f->x == ffns[j - 1].x && f->ldx == ffns[j - 1].ldx && f->n == ffns[j - 1].n;
-    f->x_id = same ? net->x_id : ++net->x_id;
+    f->x_id = same ? ffns[j - 1].x_id : ++net->x_id;
+    f->act_id = ++net->x_id;
     f->gu = gu;
     f->act = act;
     if (f->gather) gathered += f->n * c.hidden;

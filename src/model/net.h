@@ -41,7 +41,7 @@ typedef struct ij_ffn {
   const float *x;       /* its input rows; set by mlp.c, like what follows */
   int64_t ldx;
   bool gather;          /* they are copies, because they do not lie at one distance */
-  uint64_t x_id;        /* as of ij_product */
+  uint64_t x_id, act_id; /* as of ij_product */
   float *gu, *act;      /* [n, 2 * width], [n, width]: its part of the scratch */
 } ij_ffn;
 

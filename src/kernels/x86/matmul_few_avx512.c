@@ -18,15 +18,15 @@
 
 enum {
   FEW_NT = 8,    /* tokens at most: two rows of them fill half of the registers */
-  FEW_CHUNK = 64 /* values of which tables are made at a time */
+  FEW_CHUNK = 64, /* values of which tables are made at a time */
+  FEW_BLOCK = SCALES_AHEAD /* values of a block of k: x of eight tokens takes 32 KB, where first-level caches have 48; half of it was slower */
 };
 
 /* Products of any number of tokens, which do what is left to them here. */
 static void (*general[IJ_DTYPE_COUNT])(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
 
-/* Rows that advance together, and values of a block of k: x of a block takes at most 24 KB of a first-level cache, which may have 32. */
+/* Rows that advance together. */
 CODED int few_rows(const int nt) { return nt < 4 ? 4 : 2; }
-CODED int64_t few_block_len(const int nt) { return nt > 6 ? SCALES_AHEAD / 2 : SCALES_AHEAD; }
 
 CODED lane_order few_order(const ij_dtype type) { return type == IJ_DTYPE_Q4_K ? ORDER_QUARTERS : order_of(type); }
 
@@ -184,17 +184,8 @@ static void few_batch(few_ctx *f, int64_t r) {
   }
 }
 
-/* The scales of n rows of the batch (a multiple of two) for the block of k: all before the first is used, so that nothing waits. */
+/* The scales of n rows of the batch for the block of k: all before the first is used, so that nothing waits. */
 CODED void few_scales(few_ctx *f, int64_t n, const ij_dtype type) {
-  const int64_t bytes = coded_bytes(type);
-  if ((type == IJ_DTYPE_Q4_K || type == IJ_DTYPE_Q5_K) && f->n == 512) { /* four blocks of two rows at once */
-    for (int64_t i = 0; i < n; i += 2) {
-      float *out = f->rows[i].scales, *out2 = f->rows[i + 1].scales;
-      const uint8_t *b = f->rows[i].codes + f->c0 / 256 * bytes, *b2 = f->rows[i + 1].codes + f->c0 / 256 * bytes;
-      k_scales((float *const[4]){out, out + 16, out2, out2 + 16}, (const uint8_t *const[4]){b, b + bytes, b2, b2 + bytes}, 4);
-    }
-    return;
-  }
   for (int64_t i = 0; i < n; i++) fused_scales(&f->rows[i], f->c0, f->n, type, f->shift);
 }
 
@@ -221,12 +212,12 @@ typedef struct few_type {
 /* Rows r0 on. */
 static void few_run(few_ctx *f, int64_t r0, const few_type *of, ij_dtype type) {
   const ij_matmul *m = f->m;
-  const int64_t block_len = few_block_len((int)f->nt), step = few_rows((int)f->nt);
+  const int64_t step = few_rows((int)f->nt);
   for (int64_t r = r0; r < f->r1; r += V) {
     const int64_t n_row = IJ_MIN(V, f->r1 - r);
     few_batch(f, r);
-    for (f->c0 = 0; f->c0 < m->k; f->c0 += block_len) {
-      f->n = IJ_MIN(block_len, m->k - f->c0);
+    for (f->c0 = 0; f->c0 < m->k; f->c0 += FEW_BLOCK) {
+      f->n = IJ_MIN((int64_t)FEW_BLOCK, m->k - f->c0);
       of->scales(f, ij__div_up(n_row, step) * step);
       for (int64_t i = 0; i < n_row; i += step) of->block[f->nt](f, i);
     }
