@@ -180,7 +180,11 @@ static void attend_block(attn_tile *tile, int64_t start) {
 
   ij_matmul m = {.w = ls->k + at, .w_stride = row_bytes, .x = tile->q, .ldx = d, .y = tile->s, .ldy = IJ_ATTN_BLOCK, .n = tile->n_vec, .k = d};
   k->matmul[type](&m, 0, n_key, tile->matmul_scratch);
-  k->widen[type](tile->v, ls->v + at, n_key * d);
+  const float *values = (const float *)(const void *)(ls->v + at);
+  if (type != IJ_DTYPE_F32) {
+    k->widen[type](tile->v, ls->v + at, n_key * d);
+    values = tile->v;
+  }
 
   acc_clear(&tile->block_acc, tile->n_vec);
   float inv_d = 1.0f / (float)d;
@@ -196,7 +200,7 @@ static void attend_block(attn_tile *tile, int64_t start) {
                     &tile->block_acc.max[v], &tile->block_acc.sum[v]);
     }
     if (any) {
-      k->attn_pv(tile->block_acc.acc + (int64_t)first * d, d, tile->s + first * IJ_ATTN_BLOCK, IJ_ATTN_BLOCK, tile->v, d, v - first, k0, k1, d);
+      k->attn_pv(tile->block_acc.acc + (int64_t)first * d, d, tile->s + first * IJ_ATTN_BLOCK, IJ_ATTN_BLOCK, values, d, v - first, k0, k1, d);
     }
   }
 }
