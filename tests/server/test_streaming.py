@@ -82,15 +82,21 @@ def io_uring_forbidden():
     check("read by pread threads" in err, f"without io_uring: {err}")
 
 
+def copied(program, to):
+    """By another process: a program that is open for writing cannot run, and what another test starts meanwhile would inherit it from this one."""
+    subprocess.run(["cp", program, to], check=True)
+    return to
+
+
 def read_only_folder():
     """The use of experts cannot be kept: one remark, and the answer. Where it can, the file appears."""
     folder = copy_of_model()
     model = folder / "model"
     usage = model / "inkjet-experts.usage"
     try:
-        program = shutil.copy(PROGRAM, folder / "inkjet")  # which nobody may run, too
+        program = copied(PROGRAM, folder / "inkjet")  # which nobody may run, too
         command = [CONFINED, "--nobody", program, "run", *IDS, "-m", str(model), "--home", "streamed"]
-        confined = shutil.copy(CONFINED, folder / "confined")
+        confined = copied(CONFINED, folder / "confined")
         command[0] = str(confined)
         os.chmod(model, 0o555)
         r = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
