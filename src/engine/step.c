@@ -169,7 +169,7 @@ ij_status ij_step(ij_model *model, ij_step_item *items, int n_items, ij_err *err
     ij__forward(&model->net, model->batch, n_batch);
     ij__use_count(model, n_batch);
     unpack(&st, n_batch);
-    if (n_batch > 1) ij__pool_run(model->pool, n_batch, 1, norm_tasks, &st); /* one after the other, ids would be chosen by one thread */
+    if (n_batch > 1) ij__pool_run(model->pool, n_batch, 1, norm_tasks, &st); /* for whoever chooses their ids, one after the other */
   }
   ij__alloc_guard_leave();
   release(&st);

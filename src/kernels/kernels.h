@@ -21,11 +21,11 @@
 
 #define IJ_ATTN_BLOCK 64 /* keys per attention block; blocks start at multiples of this position */
 
-#define IJ_X_ROOM (128 * 1024) /* floats */
-#define IJ_X_KEPT 80
+#define IJ_X_ROOM (128 * 1024) /* floats: 64 rows of 2048, which is a step of several sessions or an expert of a prompt */
+#define IJ_X_KEPT 80           /* the experts of a step of several sessions, and a few more */
 
-/* A worker's copies of x in the orders that products want, kept between calls: as many as there is room for, then none again. All zero at
- * first; the kernels' own. */
+/* A worker's copies of x in the orders that products of some levels want, kept between calls: as many as there is room for, then none
+ * again. n_kept and used are 0 at first; the rest is the kernels' own. */
 typedef struct ij_x_room {
   struct {
     uint64_t id;

@@ -4,8 +4,8 @@
 #include "model/gemm.h"
 
 #define CHUNK_BYTES (512 * 1024) /* of weights per chunk when few rows share them: prefetching stays inside a chunk, so it should be long */
-#define CHUNK_ROWS_MIN 32        /* of the last chunks of a loop, which are what threads wait for: starting one costs as much as a few rows */
-#define CHUNK_BATCH 16           /* a multiple of which those of several rows should be: they fold so many sums at a time */
+#define CHUNK_ROWS_MIN 32        /* of the last chunks of a loop over one row, which are what threads wait for: starting one costs as much as a few rows */
+#define CHUNK_BATCH 16           /* the same over several, and what their chunks should be multiples of: they fold so many sums at a time */
 #define CHUNK_STREAMS 4          /* the same for one row, where so many rows of weights advance together */
 #define MANY_ROWS 16             /* from here on products are bound by arithmetic and want taller panels */
 
@@ -97,7 +97,8 @@ void ij__gemm_run(ij_net *net, const ij_gemm *gemms, int n_gemm) {
   ij_cut cut = ij__gemm_cut(net, w_rows, bytes, gemms[0].n, IJ_CHUNK_ROWS_MANY);
   c.rows = cut.rows;
   for (int g = 0; g < n_gemm; g++) {
-    bool same = g > 0 && gemms[g].x == gemms[g - 1].x && gemms[g].ldx == gemms[g - 1].ldx && gemms[g].w->cols == gemms[g - 1].w->cols;
+    bool same = g > 0 && gemms[g].x == gemms[g - 1].x && gemms[g].ldx == gemms[g - 1].ldx && gemms[g].n == gemms[g - 1].n;
+    same = same && gemms[g].w->cols == gemms[g - 1].w->cols;
     c.x_id[g] = same ? net->x_id : ++net->x_id;
   }
   for (int g = 0; g < n_gemm; g++) c.first[g + 1] = c.first[g] + ij__div_up(gemms[g].w->rows, cut.rows);

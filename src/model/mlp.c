@@ -41,7 +41,7 @@ static bool in_turns(const ij_ffn *f, ij_weight *both) {
 static void announce(ij_product *p, const ij_weight *w, const ij_weight *next, int64_t row, int64_t n) {
   bool alike = next->dtype == w->dtype && next->cols == w->cols && next->row_stride == w->row_stride;
   p->next = alike ? (const char *)next->data + row * next->row_stride : NULL;
-  p->n_next = n;
+  p->n_next = IJ_MIN(n, next->rows - row);
 }
 
 /* act = silu(gate x) * (up x) for values [r0, r1) of the width of one SwiGLU; next, from value `row` on, is this worker's next or NULL. */

@@ -50,7 +50,7 @@ typedef struct ij_scratch {
   float *h, *x, *y;            /* [N, H] residual stream, normalized input, block output */
   float *q, *r, *att;          /* [N, n_head * d], [N, n_head * d_rel], [N, n_head * d] */
   float *kv[2], *kv_conv[2];   /* [N, n_kv * d] raw projections and after the convolution; k, v */
-  float *gathered;             /* [N * k, H] inputs of routed experts */
+  float *gathered;             /* [N * k, H] inputs of routed experts whose rows do not lie at one distance */
   float *ffn_gu, *ffn_act;     /* [N * w * 2], [N * w], w = max(dense_width, (k + SH) * expert_width) */
   float *router;               /* [N, E + SH] */
   float *route_weight;         /* [N, k + SH] in order of expert, then shared */

@@ -312,6 +312,7 @@ static void coded_every_k(void) {
       if (!check_coded(type, 1 + below(4), units, below(3), 4 + below(4), 0)) break;
     }
     check_coded(type, 11, 2304 / ij__dtype_block_len(type), 1, 9, 0);
+    for (int i = 0; i < 6; i++) check_coded(type, 1, 1 + below(1400 / ij__dtype_block_len(type)), below(3), 4 + below(20), i % 3);
   }
 }
 
@@ -348,6 +349,7 @@ static void coded_dozens_of_tokens(void) {
 static void coded_long_rows(void) {
   check_coded(IJ_DTYPE_Q4_K, 10, 128, 0, 11, 0);
   check_coded(IJ_DTYPE_Q8_0, 13, 1024, 1, 6, 0);
+  for (int i = 0; i < 4; i++) check_coded(IJ_DTYPE_NVFP4, 1, (IJ_X_ROOM + 4096) / 64, 0, 3, 0); /* no room for such a copy of x */
   check_coded(IJ_DTYPE_Q4_K, 8, 150, 0, 5, 0); /* too long for the tokens of a step side by side */
   check_coded(IJ_DTYPE_Q4_0, 9, 80000 / 32, 0, 3, 0);
   check_coded(IJ_DTYPE_AFFINE4, 25, 130, 0, 21, 0);
@@ -356,6 +358,7 @@ static void coded_long_rows(void) {
 /* Types that want x in other orders take turns with one input, one number and one room. */
 static void coded_orders_of_x(void) {
   static const ij_dtype turns[] = {IJ_DTYPE_Q4_K, IJ_DTYPE_AFFINE4, IJ_DTYPE_NVFP4, IJ_DTYPE_AFFINE4, IJ_DTYPE_Q5_K};
+  for (int64_t i = 0; i < MAX_N * MAX_K; i++) inputs[i] = uniform();
   for (int64_t n = 1; n <= 8; n += 7) {
     n_x++;
     for (size_t i = 0; i < IJ_COUNT_OF(turns); i++) {
@@ -458,7 +461,6 @@ int main(int argc, char **argv) {
   RUN(coded_few_tokens);
   RUN(coded_dozens_of_tokens);
   RUN(coded_long_rows);
-  for (int64_t i = 0; i < MAX_N * MAX_K; i++) inputs[i] = uniform();
   RUN(coded_orders_of_x);
   RUN(definition_against_double);
   RUN(order_is_the_one_order);

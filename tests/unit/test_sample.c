@@ -431,6 +431,38 @@ static void log_probabilities_of_any_logits(void) {
   CHECK_OK(ij_session_logprob(s, rows, 4, &c, &err), err);
 }
 
+/* What a session keeps of its logits is that of the logits it has. */
+static void check_kept(ij_session *of) {
+  ij_err err = {0};
+  ij_choice kept, anew;
+  for (int i = 0; i < 2; i++) {
+    CHECK_OK(ij_session_logprob(of, NULL, 4, &kept, &err), err);
+    CHECK_OK(ij_session_logprob(of, ij_session_logits(of), 4, &anew, &err), err);
+    CHECK(memcmp(&kept.logprob, &anew.logprob, sizeof kept.logprob) == 0);
+  }
+}
+
+static void log_probabilities_follow_the_logits(void) {
+  GIVEN(0, 0.5f, 1, -1);
+  ij_err err = {0};
+  ij_session *other = NULL;
+  static const int32_t ids[] = {7, 3, 5};
+  check_kept(s);
+  CHECK_OK(ij_session_eval(s, &ids[0], 1, &err), err);
+  check_kept(s);
+  CHECK_OK(ij_session_fork(&other, s, &err), err);
+  check_kept(other);
+  ij_step_item items[] = {{.session = s, .ids = &ids[1], .n = 1}, {.session = other, .ids = &ids[2], .n = 1}};
+  CHECK_OK(ij_step(m, items, 2, &err), err);
+  check_kept(s);
+  check_kept(other);
+  CHECK_OK(ij_session_rollback(s, 1, &err), err);
+  CHECK_OK(ij_session_eval(s, &ids[2], 1, &err), err);
+  check_kept(s);
+  CHECK(memcmp(ij_session_logits(s), ij_session_logits(other), N * sizeof(float)) == 0);
+  ij_session_close(&other);
+}
+
 int main(void) {
   cw_dims d = cw_usual();
   tiny_build(&t, &d, IJ_DTYPE_F32, "");
@@ -449,6 +481,7 @@ int main(void) {
   RUN(overflow_is_an_error);
   RUN(logprobs_are_those_of_the_raw_logits);
   RUN(log_probabilities_of_any_logits);
+  RUN(log_probabilities_follow_the_logits);
   RUN(top_is_sorted_with_ties_to_the_lower_id);
   RUN(bad_options_are_named);
   RUN(placeholders_are_never_chosen);

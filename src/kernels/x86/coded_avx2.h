@@ -11,7 +11,7 @@
 #include "kernels/x86/decode_k_avx2.h"
 #include "kernels/x86/decode_split_avx2.h"
 
-enum { SPAN = 256 };
+enum { SPAN = FUSED_SPAN };
 
 /* A row: codes or blocks, and where they lie apart the scales and biases. */
 typedef struct span_row {
@@ -40,7 +40,7 @@ CODED ij_order span_order(const ij_dtype type) {
     case IJ_DTYPE_IQ4_XS:
     case IJ_DTYPE_MXFP4:
     case IJ_DTYPE_NVFP4:
-    case IJ_DTYPE_AFFINE4: return IJ_ORDER_PAIRS;
+    case IJ_DTYPE_AFFINE4: return IJ_ORDER_APART;
     case IJ_DTYPE_NVFP4_SPLIT:
     case IJ_DTYPE_MXFP4_SPLIT: return IJ_ORDER_QUADS;
     default: return IJ_ORDER_PLAIN;
@@ -160,7 +160,7 @@ CODED void span_32(ij_sink *k, const int64_t at, const ij_ahead *a, const uint8_
 
 /* Turn j of the span that begins with value c of a row. */
 CODED void span_part(ij_sink *k, const ij_ahead *a, const span_row *r, int64_t c, const int64_t j, const ij_dtype type) {
-  const uint8_t *b = r->codes + c / coded_len(type) * coded_bytes(type), *side = (const uint8_t *)r->scales + c / 16 + 4 * j;
+  const uint8_t *b = r->codes + c / coded_len(type) * coded_bytes(type), *side = r->scales;
   switch (type) {
 #define PART(name, id, turns) \
   case IJ_DTYPE_##id: ij__##name##_part(k, a, b, j); break;
@@ -169,6 +169,7 @@ CODED void span_part(ij_sink *k, const ij_ahead *a, const span_row *r, int64_t c
 #undef PART
     case IJ_DTYPE_NVFP4: ij__nvfp4_avx2(k, b + 36 * j); break;
     case IJ_DTYPE_NVFP4_SPLIT:
+      side += c / 16 + 4 * j;
       ij__nvfp4_split_avx2(k, 0, b + 32 * j, side);
       ij__nvfp4_split_avx2(k, 4, b + 32 * j + 16, side + 2);
       break;

@@ -49,7 +49,7 @@ IJ_AVX2 void ij__put(ij_sink *k, const int64_t i, __m256 w) {
 /* The sixteen values of a step in the lanes of a fused product. */
 typedef enum ij_order {
   IJ_ORDER_PLAIN,
-  IJ_ORDER_PAIRS, /* the even ones, then the odd ones */
+  IJ_ORDER_APART, /* the even ones, then the odd ones */
   IJ_ORDER_QUADS  /* 0 4 8 12, 1 5 9 13, 2 6 10 14, 3 7 11 15 */
 } ij_order;
 
@@ -172,7 +172,7 @@ IJ_AVX2 __m256i ij__nibbles_pairs(const void *p) {
   return _mm256_and_si256(_mm256_or_si256(x, _mm256_slli_epi16(x, 4)), _mm256_set1_epi8(15));
 }
 
-/* The 32 values of nibbles at p in each of these three orders, as the sink wants them: in order, or fused in IJ_ORDER_PAIRS, the last in
+/* The 32 values of nibbles at p in each of these three orders, as the sink wants them: in order, or fused in IJ_ORDER_APART, the last in
  * IJ_ORDER_QUADS. */
 IJ_AVX2 void ij__book_halves(const ij_sink *k, __m256 f[4], const void *p, ij_codebook book) {
   if (!k->fused) {
@@ -209,34 +209,9 @@ IJ_AVX2 void ij__put_scaled(ij_sink *k, const int64_t at, const __m256 f[4], __m
   IJ_UNROLL for (int i = 0; i < 4; i++) ij__put(k, at + i, _mm256_mul_ps(scale, f[i]));
 }
 
-/* scale * f + offset, rounded once */
-IJ_AVX2 void ij__put_plus(ij_sink *k, const int64_t at, const __m256 f[4], __m256 scale, __m256 offset) {
-  IJ_UNROLL for (int i = 0; i < 4; i++) ij__put(k, at + i, _mm256_fmadd_ps(scale, f[i], offset));
-}
-
-/* scale * f - offset, rounded once */
-IJ_AVX2 void ij__put_minus(ij_sink *k, const int64_t at, const __m256 f[4], __m256 scale, __m256 offset) {
-  IJ_UNROLL for (int i = 0; i < 4; i++) ij__put(k, at + i, _mm256_fmsub_ps(scale, f[i], offset));
-}
-
 /* 8 signed or unsigned bytes in memory -> floats */
 IJ_AVX2 __m256 ij__floats_i8(const void *p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(ij__load8(p))); }
 IJ_AVX2 __m256 ij__floats_u8(const void *p) { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(ij__load8(p))); }
-
-/* The same of 32 codes in a register, by way of the stack. */
-IJ_AVX2 void ij__floats32_i8(__m256 f[4], __m256i codes) {
-  int8_t bytes[32];
-  _mm256_storeu_si256((__m256i *)(void *)bytes, codes);
-  IJ_IN_MEMORY(bytes);
-  IJ_UNROLL for (int i = 0; i < 4; i++) f[i] = ij__floats_i8(bytes + 8 * i);
-}
-
-IJ_AVX2 void ij__floats32_u8(__m256 f[4], __m256i codes) {
-  uint8_t bytes[32];
-  _mm256_storeu_si256((__m256i *)(void *)bytes, codes);
-  IJ_IN_MEMORY(bytes);
-  IJ_UNROLL for (int i = 0; i < 4; i++) f[i] = ij__floats_u8(bytes + 8 * i);
-}
 
 /* Bit i of the four bytes at p to byte i: all ones or zero. */
 IJ_AVX2 __m256i ij__bits_to_bytes(const void *p) {

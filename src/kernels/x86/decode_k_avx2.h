@@ -113,11 +113,6 @@ IJ_AVX2 void ij__tq2_0_part(ij_sink *k, const ij_ahead *a, const uint8_t *b, con
   ij__two_bits_128(k, b + 32 * half, values);
 }
 
-/* scale of each 16 * f, 32 values */
-IJ_AVX2 void ij__put_scaled_16(ij_sink *k, const int64_t at, const __m256 f[4], const float *scale) {
-  IJ_UNROLL for (int i = 0; i < 4; i++) ij__put(k, at + i, _mm256_mul_ps(_mm256_broadcast_ss(scale + i / 2), f[i]));
-}
-
 /* d times sixteen signed bytes. */
 IJ_AVX2 void ij__scales16(float out[16], __m256 d, __m128i s) {
   _mm256_storeu_ps(out, _mm256_mul_ps(d, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(s))));

@@ -100,7 +100,7 @@ IJ_AVX2 void ij__affine4_avx2(ij_sink *k, const int64_t at, const uint8_t *p, __
   IJ_UNROLL for (int i = 0; i < 4; i++) ij__put(k, at + i, ij__affine_avx2(f[i], scale, bias, once));
 }
 
-/* The same in IJ_ORDER_PAIRS. High nibbles are used where they are, as 16 times what they are: their scale is a sixteenth. */
+/* The same in IJ_ORDER_APART. High nibbles are used where they are, as 16 times what they are: their scale is a sixteenth. */
 IJ_AVX2 void ij__affine4_apart(ij_sink *k, const int64_t at, const uint8_t *p, __m256 scale, __m256 sixteenth, __m256 bias) {
   const __m256i low = _mm256_set1_epi32(15), high = _mm256_set1_epi32(0xf0);
   IJ_UNROLL for (int i = 0; i < 2; i++) {

@@ -1,10 +1,11 @@
 /* matmul_few_avx512.c: two to eight tokens times some block and split types, as sessions that are stepped together need it.
  *
  * A value is decoded once, in a register, for all tokens: two rows (four for two or three tokens) advance together, 64 values at a time,
- * with a sum for each row and token in registers, so that decoding hides behind the multiply-adds. x is laid out anew before, the tokens
- * of a step side by side, because rows of x that lie a power of two apart would push each other out of the first-level cache; k is cut
- * in blocks of which x stays there while a batch of sixteen rows passes, with the partial sums parked between blocks (k still ascends
- * in every lane). The weights of the next batch are fetched meanwhile.
+ * with a sum for each row and token in registers, so that decoding hides behind the multiply-adds. x is laid out anew, once for all calls
+ * of a loop, the tokens of a step side by side, because rows of x that lie a power of two apart would push each other out of the
+ * first-level cache; k is cut in blocks of which x stays there while a batch of sixteen rows passes, with the partial sums parked between
+ * blocks (k still ascends in every lane). The weights of the next batch are fetched meanwhile. Q4_K has an order of lanes of its own
+ * here, for which its codes need no shuffle.
  *
  * A file of its own, and one function for each type and number of tokens, because compilers are slow on long code with full registers.
  */
@@ -17,9 +18,10 @@
 #define FEW_LIST(X) X(Q4_K) X(Q5_K) X(AFFINE4) X(NVFP4_SPLIT)
 
 enum {
-  FEW_NT = 8,    /* tokens at most: two rows of them fill half of the registers */
+  FEW_NT = 8,     /* tokens at most: two rows of them fill half of the registers */
   FEW_CHUNK = 64, /* values of which tables are made at a time */
-  FEW_BLOCK = SCALES_AHEAD /* values of a block of k: x of eight tokens takes 32 KB, where first-level caches have 48; half of it was slower */
+  /* Values of a block of k. x of eight tokens takes 32 KB of it, where first-level caches have 48; half as many were slower. */
+  FEW_LEN = SCALES_AHEAD
 };
 
 /* Products of any number of tokens, which do what is left to them here. */
@@ -216,8 +218,8 @@ static void few_run(few_ctx *f, int64_t r0, const few_type *of, ij_dtype type) {
   for (int64_t r = r0; r < f->r1; r += V) {
     const int64_t n_row = IJ_MIN(V, f->r1 - r);
     few_batch(f, r);
-    for (f->c0 = 0; f->c0 < m->k; f->c0 += FEW_BLOCK) {
-      f->n = IJ_MIN((int64_t)FEW_BLOCK, m->k - f->c0);
+    for (f->c0 = 0; f->c0 < m->k; f->c0 += FEW_LEN) {
+      f->n = IJ_MIN((int64_t)FEW_LEN, m->k - f->c0);
       of->scales(f, ij__div_up(n_row, step) * step);
       for (int64_t i = 0; i < n_row; i += step) of->block[f->nt](f, i);
     }

@@ -42,7 +42,7 @@ static const float *ordered_x(const ij_matmul *m, float *scratch, ij_order order
 INLINE void plain_order(vec c[PASSES], const ij_order order) {
   if (order == IJ_ORDER_PLAIN) return;
   vec low = _mm256_unpacklo_ps(c[0], c[1]), high = _mm256_unpackhi_ps(c[0], c[1]);
-  if (order == IJ_ORDER_PAIRS) {
+  if (order == IJ_ORDER_APART) {
     c[0] = _mm256_permute2f128_ps(low, high, 0x20);
     c[1] = _mm256_permute2f128_ps(low, high, 0x31);
   } else {
@@ -116,6 +116,9 @@ INLINE void fused_group(fused_ctx *f, fused_rows *g, int64_t r, float *sums, con
     for (int64_t j = 0; j < span_turns(type); j++) fused_turn(f, g, c, at, j, from, next, type);
     g->now = !g->now;
   }
+  if (whole < f->m->k) {
+    UNROLL for (int i = 0; i < MR; i++) fetch(&ahead[i], span_bytes(type));
+  }
   UNROLL for (int i = 0; i < MR; i++) plain_order(c[i], span_order(type));
   if (whole < f->m->k) fused_rest(f, r, c, whole, type);
   store_sums(sums, 0, MR, c);
@@ -139,9 +142,7 @@ INLINE void fused_product(const ij_matmul *m, int64_t r0, int64_t r1, float *scr
   }
 }
 
-/* x in another order must fit scratch; longer rows take the general way, and so do float32 scales, which no published file has. */
-#define FUSED_MAX_K (IJ_MATMUL_SCRATCH - 16)
-
+/* Float32 scales, which no published file has, take the general way too. */
 #define MATMUL_FUSED(id)                                                                                                         \
   static void matmul_fused_##id(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {                                    \
     if (m->n != 1 || m->k > FUSED_MAX_K || (ij__dtype_is_affine(IJ_DTYPE_##id) && m->side_dtype == IJ_DTYPE_F32)) {              \

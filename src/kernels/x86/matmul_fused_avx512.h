@@ -122,9 +122,6 @@ CODED void fused_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch
   }
 }
 
-/* x in another order must fit scratch; longer rows take the general way. */
-#define FUSED_MAX_K (IJ_MATMUL_SCRATCH - 16)
-
 /* Groups of 64 are the common case, worth code of their own; float32 scales, of which no published file has any, are left to others. */
 CODED void fused_affine_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type) {
   if (m->group == 64) {
