@@ -24,16 +24,18 @@
 #define IJ_X_ROOM (128 * 1024) /* floats: 64 rows of 2048, which is a step of several sessions or an expert of a prompt */
 #define IJ_X_KEPT 80           /* the experts of a step of several sessions, and a few more */
 
-/* A worker's copies of x in the orders that products of some levels want, kept between calls: as many as there is room for, then none
- * again. n_kept and used are 0 at first; the rest is the kernels' own. */
+/* A worker's copies of x in the orders that products of some levels want, kept while calls belong to one loop: as many as there is room
+ * for, then none again. `loop` is 0 at first; all is the kernels' own. */
 typedef struct ij_x_room {
+  uint64_t loop;
+  int n_kept;
+  int64_t used;
   struct {
-    uint64_t id;
+    const float *x;
+    int64_t ldx, n, k;
     int what;
     int64_t at;
   } kept[IJ_X_KEPT];
-  int n_kept;
-  int64_t used;
   _Alignas(64) float x[IJ_X_ROOM];
 } ij_x_room;
 
@@ -52,7 +54,7 @@ typedef struct ij_matmul {
   const void *w_next; /* a hint: the rows this worker multiplies next, of the same k and stride, to be fetched meanwhile; or NULL */
   int64_t n_next;
   ij_x_room *x_room; /* this worker's, or NULL */
-  uint64_t x_id;     /* with x_room: calls that give the same number, not 0, have the same n rows of k values in x */
+  uint64_t loop;     /* with x_room: while calls give the same number, not 0, what lies at their x stays as it is */
   const void *scales, *biases; /* split types; row r begins side_stride * r bytes after these */
   int64_t side_stride;
   ij_dtype side_dtype;

@@ -30,32 +30,42 @@ static inline int64_t ij__stretch_unit(const ij_matmul *m, ij_dtype type) {
   return ij__dtype_is_split(type) && m->group > len ? m->group : len;
 }
 
+/* Floats of scratch from the first that is aligned to 64 bytes. */
+#define IJ_SCRATCH_ALIGNED (IJ_MATMUL_SCRATCH - 16)
+static inline float *ij__aligned64(float *p) { return (float *)(void *)(((uintptr_t)p + 63) & ~(uintptr_t)63); }
+
 /* Where a copy of x lies, in an order or layout of which `what` is the number: in this worker's room or, where that is too small or there
  * is none, in scratch. *made: it is there already, from an earlier call. Aligned to 64 bytes. */
 static inline float *ij__x_place(const ij_matmul *m, int what, float *scratch, bool *made) {
   const int64_t n = ij__div_up(m->n * m->k, 16) * 16;
-  ij_x_room *room = m->x_id && n <= IJ_X_ROOM ? m->x_room : NULL;
+  ij_x_room *room = m->loop && n <= IJ_X_ROOM ? m->x_room : NULL;
   *made = false;
-  if (!room) return (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
+  if (!room) return ij__aligned64(scratch);
+  if (room->loop != m->loop) {
+    room->loop = m->loop;
+    room->n_kept = 0;
+  }
   for (int i = 0; i < room->n_kept; i++) {
-    if (room->kept[i].id != m->x_id || room->kept[i].what != what) continue;
+    if (room->kept[i].x != m->x || room->kept[i].ldx != m->ldx || room->kept[i].n != m->n || room->kept[i].k != m->k) continue;
+    if (room->kept[i].what != what) continue;
     *made = true;
     return room->x + room->kept[i].at;
   }
-  if (room->n_kept == IJ_X_KEPT || room->used + n > IJ_X_ROOM) {
-    room->n_kept = 0;
-    room->used = 0;
-  }
+  if (room->n_kept == IJ_X_KEPT || room->used + n > IJ_X_ROOM) room->n_kept = 0;
+  if (room->n_kept == 0) room->used = 0;
   const int i = room->n_kept++;
-  room->kept[i].id = m->x_id;
+  room->kept[i].x = m->x;
+  room->kept[i].ldx = m->ldx;
+  room->kept[i].n = m->n;
+  room->kept[i].k = m->k;
   room->kept[i].what = what;
   room->kept[i].at = room->used;
   room->used += n;
   return room->x + room->kept[i].at;
 }
 
-/* The first of these numbers at each level. */
-enum { IJ_X_AVX512 = 0, IJ_X_AVX2 = 256 };
+/* The first of these numbers of each family of products. */
+enum { IJ_X_AVX512 = 0, IJ_X_BOOKS = 128, IJ_X_AVX2 = 256 };
 
 void ij__elem_fill_ref(ij_kernels *k);
 void ij__math_fill_ref(ij_kernels *k);

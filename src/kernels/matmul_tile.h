@@ -440,7 +440,7 @@ enum { DECODED_FLOATS = MR * 16 * (BLOCK_STEPS + BLOCK_STEPS / 2 + 16) };
 
 /* Rows that a panel may have: as many as scratch holds with their parked sums, in whole batches where possible. */
 static int64_t panel_rows(const ij_matmul *m, bool coded) {
-  int64_t per_row = ij__div_up(m->k, 16) * 16 + 16 * NT, room = IJ_MATMUL_SCRATCH - 16 - (coded ? DECODED_FLOATS : 0);
+  int64_t per_row = ij__div_up(m->k, 16) * 16 + 16 * NT, room = IJ_SCRATCH_ALIGNED - (coded ? DECODED_FLOATS : 0);
   int64_t n = IJ_MIN(m->n > 64 ? PANEL_ROWS : PANEL_ROWS_FEW, room / per_row);
   return n >= 16 ? n & ~(int64_t)15 : n & ~(int64_t)(MR - 1);
 }
@@ -458,7 +458,7 @@ static void panel_fetch(panel *pn, const char *ahead, int64_t n_next, int64_t ro
 
 /* All panels of rows [r0, r1), max_rows each. */
 static void panels(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, int64_t max_rows, ij_dtype type, ij_decode_fn decode) {
-  float *packed = (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
+  float *packed = ij__aligned64(scratch);
   int64_t row_bytes = ij__dtype_row_bytes(type, m->k), group_floats = ij__div_up(m->k, 16) * 16 * MR;
   for (int64_t r = r0; r < r1; r += max_rows) {
     panel pn = {.m = m, .r0 = r, .n_row = IJ_MIN(max_rows, r1 - r), .packed = packed, .type = type, .decode = decode};

@@ -20,7 +20,6 @@ typedef struct forward_ctx {
   float *out;
   _Atomic bool lost;     /* a row of the embedding table could not be read */
   int64_t n_head, rows;  /* of the head: rows whose logits are wanted, rows of weights per index of its loop */
-  uint64_t x_id;         /* of its input; as of ij_product */
 } forward_ctx;
 
 /* y = embed[id]. False: it could not be read from its file. */
@@ -175,14 +174,11 @@ static void head_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   const ij_net *net = c->net;
   int64_t hidden = net->config->hidden, n_vocab = net->config->unpadded_vocab;
   int64_t r0 = i0 * c->rows, n = IJ_MIN(i1 * c->rows, n_vocab) - r0;
-  int64_t next = r0 + ij__pool_threads(net->pool) * n; /* most likely this worker's next chunk */
   float *only = only_row(c), *tile = only ? only + r0 : ij__worker_scratch(net, worker) + IJ_MATMUL_SCRATCH;
   const ij_weight *w = &net->weights->unembed, part = ij__weight_from(*w, r0);
-  ij_product p = {.x = net->s.head_in, .y = tile, .ldx = hidden, .ldy = n, .n = c->n_head, .x_id = c->x_id};
-  if (next < n_vocab) {
-    p.next = (const char *)w->data + next * w->row_stride;
-    p.n_next = IJ_MIN(n, n_vocab - next);
-  }
+  ij_product p = {.x = net->s.head_in, .y = tile, .ldx = hidden, .ldy = n, .n = c->n_head, .loop = net->loop};
+  int64_t next = ij__likely_next(net, r0, r0 + n);
+  ij__product_announce(&p, w, w, next, IJ_MIN(n, n_vocab - next));
   if (!only) fetch_places(c, r0, n);
   ij__product_rows(net, &part, &p, 0, n, worker);
   scatter_logits(c, tile, r0, n);
@@ -196,7 +192,7 @@ static void head(forward_ctx *c) {
   if (n_row == 0) return;
   ij_cut cut = ij__gemm_cut(net, n_vocab, ij__dtype_row_bytes(w->dtype, w->cols), n_row, IJ_CHUNK_ROWS_MANY);
   c->rows = cut.rows;
-  c->x_id = ++net->x_id;
+  net->loop++;
   ij__pool_run(net->pool, ij__div_up(n_vocab, cut.rows), cut.most, head_chunks, c);
   for (int i = 0; i < c->n_items; i++) {
     ij_batch_item *item = &c->items[i];

@@ -20,6 +20,12 @@ ij_cut ij__gemm_cut(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_
   return (ij_cut){.rows = rows, .most = most};
 }
 
+void ij__product_announce(ij_product *p, const ij_weight *w, const ij_weight *next, int64_t row, int64_t n) {
+  bool alike = next->dtype == w->dtype && next->cols == w->cols && next->row_stride == w->row_stride;
+  p->n_next = IJ_MIN(n, next->rows - row);
+  p->next = alike && p->n_next > 0 ? (const char *)next->data + row * next->row_stride : NULL;
+}
+
 void ij__product_rows(const ij_net *net, const ij_weight *w, const ij_product *p, int64_t r0, int64_t r1, int worker) {
   ij_matmul m = {.w = w->data, .w_stride = w->row_stride, .x = p->x, .ldx = p->ldx, .y = p->y, .ldy = p->ldy, .n = p->n, .k = w->cols};
   m.scales = w->scales;
@@ -29,7 +35,7 @@ void ij__product_rows(const ij_net *net, const ij_weight *w, const ij_product *p
   m.group = w->group;
   if (net->s.x_rooms) {
     m.x_room = &net->s.x_rooms[worker];
-    m.x_id = p->x_id;
+    m.loop = p->loop;
   }
   if (p->next) {
     m.w_next = p->next;
@@ -60,18 +66,12 @@ typedef struct gemm_ctx {
   const ij_gemm *gemms;
   int64_t rows;                   /* per index */
   int64_t first[IJ_MAX_GEMM + 1]; /* the first index of each product */
-  uint64_t x_id[IJ_MAX_GEMM];
 } gemm_ctx;
 
-/* Rows [r0, r1) of product i. */
-static void gemm_rows(const gemm_ctx *c, int i, int64_t r0, int64_t r1, int worker) {
-  const ij_gemm *g = &c->gemms[i];
-  ij_product product = {.x = g->x, .y = g->y, .ldx = g->ldx, .ldy = g->ldy, .n = g->n, .x_id = c->x_id[i]};
-  int64_t next = r1 + (ij__pool_threads(c->net->pool) - 1) * (r1 - r0); /* most likely this worker's next rows */
-  if (next < g->w->rows) {
-    product.next = (const char *)g->w->data + next * g->w->row_stride;
-    product.n_next = IJ_MIN(r1 - r0, g->w->rows - next);
-  }
+/* Rows [r0, r1) of one product. */
+static void gemm_rows(const gemm_ctx *c, const ij_gemm *g, int64_t r0, int64_t r1, int worker) {
+  ij_product product = {.x = g->x, .y = g->y, .ldx = g->ldx, .ldy = g->ldy, .n = g->n, .loop = c->net->loop};
+  ij__product_announce(&product, g->w, g->w, ij__likely_next(c->net, r0, r1), r1 - r0);
   ij__product_rows(c->net, g->w, &product, r0, r1, worker);
   if (g->then) ij__sconv(c->net, g->then, r0, r1, worker);
 }
@@ -81,7 +81,7 @@ static void gemm_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   for (int g = 0; i0 < i1; g++) {
     int64_t first = c->first[g], end = IJ_MIN(i1, c->first[g + 1]);
     if (i0 >= end) continue;
-    gemm_rows(c, g, (i0 - first) * c->rows, IJ_MIN((end - first) * c->rows, c->gemms[g].w->rows), worker);
+    gemm_rows(c, &c->gemms[g], (i0 - first) * c->rows, IJ_MIN((end - first) * c->rows, c->gemms[g].w->rows), worker);
     i0 = end;
   }
 }
@@ -96,11 +96,7 @@ void ij__gemm_run(ij_net *net, const ij_gemm *gemms, int n_gemm) {
   }
   ij_cut cut = ij__gemm_cut(net, w_rows, bytes, gemms[0].n, IJ_CHUNK_ROWS_MANY);
   c.rows = cut.rows;
-  for (int g = 0; g < n_gemm; g++) {
-    bool same = g > 0 && gemms[g].x == gemms[g - 1].x && gemms[g].ldx == gemms[g - 1].ldx && gemms[g].n == gemms[g - 1].n;
-    same = same && gemms[g].w->cols == gemms[g - 1].w->cols;
-    c.x_id[g] = same ? net->x_id : ++net->x_id;
-  }
+  net->loop++;
   for (int g = 0; g < n_gemm; g++) c.first[g + 1] = c.first[g] + ij__div_up(gemms[g].w->rows, cut.rows);
   ij__pool_run(net->pool, c.first[n_gemm], cut.most, gemm_chunks, &c);
 }

@@ -37,29 +37,22 @@ static bool in_turns(const ij_ffn *f, ij_weight *both) {
   return true;
 }
 
-/* After its rows of w, the worker will multiply n rows of `next` from `row` on, to be fetched meanwhile. */
-static void announce(ij_product *p, const ij_weight *w, const ij_weight *next, int64_t row, int64_t n) {
-  bool alike = next->dtype == w->dtype && next->cols == w->cols && next->row_stride == w->row_stride;
-  p->next = alike ? (const char *)next->data + row * next->row_stride : NULL;
-  p->n_next = IJ_MIN(n, next->rows - row);
-}
-
 /* act = silu(gate x) * (up x) for values [r0, r1) of the width of one SwiGLU; next, from value `row` on, is this worker's next or NULL. */
 static void ffn_in_part(const ffn_ctx *c, const ij_ffn *f, int64_t r0, int64_t r1, const ij_ffn *next, int64_t row, int worker) {
   const ij_kernels *k = c->net->kernels;
   int64_t w = c->width, n = r1 - r0;
-  ij_product p = {.x = f->x, .y = f->gu, .ldx = f->ldx, .ldy = 2 * w, .n = f->n, .x_id = f->x_id};
+  ij_product p = {.x = f->x, .y = f->gu, .ldx = f->ldx, .ldy = 2 * w, .n = f->n, .loop = c->net->loop};
   ij_weight both, both_next;
   bool turns = in_turns(f, &both);
   if (turns) {
-    if (next && in_turns(next, &both_next)) announce(&p, &both, &both_next, 2 * row, 2 * n);
+    if (next && in_turns(next, &both_next)) ij__product_announce(&p, &both, &both_next, 2 * row, 2 * n);
     ij__product_rows(c->net, &both, &p, 2 * r0, 2 * r1, worker);
   } else {
-    announce(&p, &f->gate, &f->up, r0, n);
+    ij__product_announce(&p, &f->gate, &f->up, r0, n);
     ij__product_rows(c->net, &f->gate, &p, r0, r1, worker);
     p.y = f->gu + w;
     p.next = NULL;
-    if (next) announce(&p, &f->up, &next->gate, row, n);
+    if (next) ij__product_announce(&p, &f->up, &next->gate, row, n);
     ij__product_rows(c->net, &f->up, &p, r0, r1, worker);
   }
   for (int64_t t = 0; t < f->n; t++) {
@@ -76,7 +69,7 @@ static void ffn_in_part(const ffn_ctx *c, const ij_ffn *f, int64_t r0, int64_t r
 /* Later SwiGLUs first: the shared ones, over all rows, are last in the list and the longest. */
 static void ffn_in_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   const ffn_ctx *c = ctx;
-  int64_t later = i1 + (ij__pool_threads(c->net->pool) - 1) * (i1 - i0); /* most likely this worker's next index */
+  int64_t later = ij__likely_next(c->net, i0, i1);
   while (i0 < i1) {
     int64_t j = i0 / c->per_ffn, first = j * c->per_ffn, end = IJ_MIN(i1, first + c->per_ffn), next = end < i1 ? end : later;
     const ij_ffn *f = &c->ffns[c->n_ffn - 1 - j], *next_f = next < c->n_ffn * c->per_ffn ? f - (next / c->per_ffn - j) : NULL;
@@ -96,8 +89,8 @@ static void ffn_out_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   for (int j = 0; j < c->n_ffn; j++) {
     const ij_ffn *f = &c->ffns[j];
     ij_weight part = ij__weight_from(f->down, r0);
-    ij_product p = {.x = f->act, .y = tile, .ldx = c->width, .ldy = n, .n = f->n, .x_id = f->act_id};
-    if (j + 1 < c->n_ffn) announce(&p, &part, &c->ffns[j + 1].down, r0, n);
+    ij_product p = {.x = f->act, .y = tile, .ldx = c->width, .ldy = n, .n = f->n, .loop = c->net->loop};
+    if (j + 1 < c->n_ffn) ij__product_announce(&p, &part, &c->ffns[j + 1].down, r0, n);
     ij__product_rows(c->net, &part, &p, 0, n, worker);
     for (int64_t t = 0; t < f->n; t++) {
       int64_t row = f->rows ? f->rows[t] : t;
@@ -148,9 +141,6 @@ static void ffn_in(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t
     f->gather = f->rows && !evenly_apart(f->rows, f->n);
     f->x = f->gather ? gathered : f->rows ? x + f->rows[0] * c.hidden : x;
     f->ldx = f->rows && !f->gather && f->n > 1 ? (f->rows[1] - f->rows[0]) * c.hidden : c.hidden;
-    bool same = j > 0 && f->x == ffns[j - 1].x && f->ldx == ffns[j - 1].ldx && f->n == ffns[j - 1].n;
-    f->x_id = same ? ffns[j - 1].x_id : ++net->x_id;
-    f->act_id = ++net->x_id;
     f->gu = gu;
     f->act = act;
     if (f->gather) gathered += f->n * c.hidden;
@@ -162,6 +152,7 @@ static void ffn_in(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t
   ij_cut cut = ffn_cut(&c, n_ffn * c.width, &ffns[0].gate, 2);
   c.rows = cut.rows;
   c.per_ffn = ij__div_up(c.width, cut.rows);
+  net->loop++;
   ij__pool_run(net->pool, n_ffn * c.per_ffn, cut.most, ffn_in_chunks, &c);
 }
 
@@ -173,6 +164,7 @@ static void ffn_out(ij_net *net, ij_ffn *ffns, int n_ffn, float *y, int64_t n_ro
   c.then = then;
   ij_cut cut = ffn_cut(&c, c.hidden, &ffns[0].down, n_ffn);
   c.rows = cut.rows;
+  net->loop++;
   ij__pool_run(net->pool, ij__div_up(c.hidden, cut.rows), cut.most, ffn_out_chunks, &c);
 }
 

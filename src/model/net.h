@@ -41,7 +41,6 @@ typedef struct ij_ffn {
   const float *x;       /* its input rows; set by mlp.c, like what follows */
   int64_t ldx;
   bool gather;          /* they are copies, because they do not lie at one distance */
-  uint64_t x_id, act_id; /* as of ij_product */
   float *gu, *act;      /* [n, 2 * width], [n, width]: its part of the scratch */
 } ij_ffn;
 
@@ -82,7 +81,7 @@ typedef struct ij_net {
   int max_batch;
   int n_part_row, n_part_span; /* what scratch.part holds */
   ij_scratch s;
-  uint64_t x_id;               /* the last number that was given to an x; see ij_product */
+  uint64_t loop;               /* number of the latest loop over products; see ij_product */
   const ij_err *why;           /* of the step, when weights could not be read: which, and what to do */
   ij_err row_error;            /* what it points to when that was a row of the embedding table */
   ij_predictor predict;

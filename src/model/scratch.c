@@ -142,10 +142,7 @@ ij_status ij__net_open(ij_net *net, const ij_config *config, const ij_weights *w
     return ij__fail(err, IJ_E_NOMEM, "the step buffers", "%.2f GB for a batch of %d rows could not be had; use a smaller batch", (double)n_bytes * 1e-9, max_batch);
   }
   plan_all(net, n_threads, base, &overflow);
-  for (int i = 0; i < n_threads; i++) {
-    net->s.x_rooms[i].n_kept = 0;
-    net->s.x_rooms[i].used = 0;
-  }
+  for (int i = 0; i < n_threads; i++) net->s.x_rooms[i].loop = 0;
   memset(net->s.zeros, 0, (size_t)((char *)net->s.ffn_gu - (char *)net->s.zeros));
   return IJ_OK;
 }

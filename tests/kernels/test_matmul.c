@@ -49,7 +49,7 @@ typedef struct test_case {
 static char *weights;
 static float *inputs, *want, *got, *scratch;
 static ij_x_room room;
-static uint64_t n_x; /* numbers given to inputs */
+static uint64_t n_loop;
 static const size_t y_floats = (size_t)MAX_N * (MAX_ROWS + 8) + 2 * GUARD;
 
 static void fill_case(test_case *c, int kind) {
@@ -84,7 +84,7 @@ static void run_case(const ij_kernels *k, test_case *c, float *y) {
   int64_t middle = c->r0 + below(c->r1 - c->r0 + 1); /* in two calls that share a copy of x */
   ij_matmul part = c->m;
   part.x_room = &room;
-  part.x_id = ++n_x;
+  part.loop = ++n_loop;
   k->matmul[c->type](&part, c->r0, middle, scratch);
   k->matmul[c->type](&part, middle, c->r1, scratch);
 }
@@ -360,7 +360,7 @@ static void coded_orders_of_x(void) {
   static const ij_dtype turns[] = {IJ_DTYPE_Q4_K, IJ_DTYPE_AFFINE4, IJ_DTYPE_NVFP4, IJ_DTYPE_AFFINE4, IJ_DTYPE_Q5_K};
   for (int64_t i = 0; i < MAX_N * MAX_K; i++) inputs[i] = uniform();
   for (int64_t n = 1; n <= 8; n += 7) {
-    n_x++;
+    n_loop++;
     for (size_t i = 0; i < IJ_COUNT_OF(turns); i++) {
       test_case c = {.m = {.n = n, .k = 512, .side_dtype = IJ_DTYPE_BF16, .group = 64}, .r1 = 5, .type = turns[i]};
       fill_coded(&c, 0);
@@ -372,7 +372,7 @@ static void coded_orders_of_x(void) {
         c.m.y = want;
         k->matmul[c.type](&c.m, 0, 5, scratch);
         c.m.x_room = &room;
-        c.m.x_id = n_x;
+        c.m.loop = n_loop;
         c.m.y = got;
         k->matmul[c.type](&c.m, 0, 5, scratch);
         for (int64_t t = 0; t < n; t++) CHECK(memcmp(want + t * c.m.ldy, got + t * c.m.ldy, 5 * sizeof *got) == 0);

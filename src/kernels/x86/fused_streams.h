@@ -11,7 +11,6 @@
 
 #define SIDE_AHEAD 2 /* rows of each stream whose scales and biases are fetched before they are needed */
 #define FUSED_AHEAD 4096 /* values between those in use and those fetched, in each of the four streams: at least a row, and whole rows */
-#define FUSED_MAX_K (IJ_MATMUL_SCRATCH - 16) /* x in another order must fit scratch; longer rows take the general way */
 
 /* The row to fetch while another is multiplied, the same number of rows further on in its stream. After the last come the caller's
  * next. */

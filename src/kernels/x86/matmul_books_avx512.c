@@ -89,11 +89,14 @@ CODED void books_start(books_walk *w, const ij_matmul *m, int64_t r0, int64_t r1
 }
 
 /* x with the second and third four of each sixteen values exchanged: what the two sums want lies side by side. */
-static void books_x(float *out, const float *x, int64_t k) {
-  for (int64_t i = 0; i < k; i += 16) {
-    __m512 v = _mm512_loadu_ps(x + i);
+static const float *books_x(const ij_matmul *m, float *scratch) {
+  bool made;
+  float *out = ij__x_place(m, IJ_X_BOOKS, scratch, &made);
+  for (int64_t i = 0; i < m->k && !made; i += 16) {
+    __m512 v = _mm512_loadu_ps(m->x + i);
     _mm512_store_ps(out + i, _mm512_shuffle_f32x4(v, v, _MM_SHUFFLE(3, 1, 2, 0)));
   }
+  return out;
 }
 
 /* The first half of the fold: sums of two rows to four each. */
@@ -130,24 +133,24 @@ CODED void books_step(__m512 sum[2][2], const book_pair now[2], book_pair next[2
 }
 
 CODED void books_product(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type) {
-  float *room = (float *)(void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63), sums[BATCH] = {0};
+  float sums[BATCH] = {0};
+  const float *x = books_x(m, scratch);
   const __m512 values = book_values(type), zero = _mm512_setzero_ps();
   book_pair pairs[2][2];
   books_walk w;
   memset(pairs, 0, sizeof pairs);
-  books_x(room, m->x, m->k);
   books_start(&w, m, r0, r1, coded_bytes(type));
   __m512 sum[2][2] = {{zero, zero}, {zero, zero}};
   /* Step -1 only takes apart: it multiplies nothing that counts. */
   int turn = 0;
-  books_step(sum, pairs[0], pairs[1], &w, room, values, type);
+  books_step(sum, pairs[0], pairs[1], &w, x, values, type);
   for (int64_t r = r0; r < r1; r += V) {
     const int64_t n_row = IJ_MIN(V, r1 - r);
     for (int64_t g = 0; g < n_row; g += MR) {
       UNROLL for (int i = 0; i < 4; i++) sum[i / 2][i % 2] = zero;
       for (int64_t b = 0; b < w.n_block; b++) {
         turn ^= 1;
-        books_step(sum, pairs[turn], pairs[turn ^ 1], &w, room + 256 * b, values, type);
+        books_step(sum, pairs[turn], pairs[turn ^ 1], &w, x + 256 * b, values, type);
       }
       UNROLL for (int i = 0; i < 2; i++) _mm256_storeu_ps(sums + 4 * g + 8 * i, books_fold(sum[i][0], sum[i][1]));
     }
@@ -158,7 +161,7 @@ CODED void books_product(const ij_matmul *m, int64_t r0, int64_t r1, float *scra
 /* x in another order must fit scratch; longer rows take the general way. */
 #define MATMUL_BOOKS(name, id)                                                                           \
   static void matmul_##name(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {                \
-    if (m->n != 1 || m->k == 0 || m->k > IJ_MATMUL_SCRATCH - 16 || r0 >= r1) {                           \
+    if (m->n != 1 || m->k == 0 || m->k > IJ_SCRATCH_ALIGNED || r0 >= r1) {                               \
       general[IJ_DTYPE_##id](m, r0, r1, scratch);                                                        \
     } else {                                                                                             \
       books_product(m, r0, r1, scratch, IJ_DTYPE_##id);                                                  \

@@ -57,16 +57,11 @@ static const uint8_t *dozens_codes(const dozens *d, int64_t r, int64_t c0) {
   return (const uint8_t *)d->m->w + IJ_MIN(r, d->r1 - 1) * d->m->w_stride + c0 / d->len * d->bytes;
 }
 
-/* Sixteen bytes in ORDER_QUARTERS, each shifted to the right by its lane's share. */
-CODED __m512i quartered(const uint8_t *p, __m512i shift) { return _mm512_srlv_epi32(four_times(p), shift); }
-
 /* A chunk of 64 values of a Q4_K block, s: scales and offsets of its halves. */
 CODED void dozens_q4_k_chunk(float *y, const uint8_t *codes, const float *s) {
-  const __m512i shift = _mm512_setr_epi32(0, 0, 0, 0, 8, 8, 8, 8, 16, 16, 16, 16, 24, 24, 24, 24);
-  const __m512i high = _mm512_add_epi32(shift, _mm512_set1_epi32(4));
   UNROLL for (int half = 0; half < 2; half++) {
     __m512 table = _mm512_fmsub_ps(iota(), _mm512_set1_ps(s[2 * half]), _mm512_set1_ps(s[2 * half + 1]));
-    UNROLL for (int i = 0; i < 2; i++) v_store(y + 32 * half + 16 * i, lookup(table, quartered(codes + 16 * i, half ? high : shift)));
+    UNROLL for (int i = 0; i < 2; i++) v_store(y + 32 * half + 16 * i, lookup(table, in_quarters(codes + 16 * i, 4 * half)));
   }
 }
 
@@ -296,7 +291,7 @@ static void matmul_dozens(const ij_matmul *m, int64_t r0, int64_t r1, float *scr
   d.n_tile = ij__div_up(m->n, DOZENS_NT);
   bool made;
   d.x = x_place(m, X_TILES, d.order, scratch, &made);
-  d.parked = (float *)(void *)(((uintptr_t)(scratch + m->n * m->k) + 63) & ~(uintptr_t)63);
+  d.parked = ij__aligned64(scratch + m->n * m->k);
   d.sums = d.parked + m->n * DOZENS_ROWS * 16;
   memset(d.sums, 0, (size_t)(m->n * BATCH) * sizeof(float)); /* rows that a short batch lacks are folded too, and dropped */
   if (!made) dozens_pack(d.x, m, d.order);

@@ -42,13 +42,6 @@ typedef struct few_source {
   _Alignas(64) uint8_t bytes[64];
 } few_source;
 
-/* Lanes in quarters (few_order): from the dwords of sixteen bytes, four times, each quarter of lanes takes other bytes; the shift costs what
- * one of the high nibbles alone would, and widening bytes to lanes a shuffle more. */
-CODED __m512i quarters_at(const int bit) {
-  const __m512i bytes = _mm512_setr_epi32(0, 0, 0, 0, 8, 8, 8, 8, 16, 16, 16, 16, 24, 24, 24, 24);
-  return _mm512_add_epi32(bytes, _mm512_set1_epi32(bit));
-}
-
 CODED __m512i both_halves(const uint8_t *p) { return _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)p)); }
 
 /* Chunk j of a Q5_K block: each value's fifth bit is bit 2 * j or 2 * j + 1 of a byte. */
@@ -90,11 +83,8 @@ CODED void few_open(few_source *o, const fused_row *r, uint64_t c, uint64_t from
 /* The sixteen values i of the chunk at value c. */
 CODED __m512 few_take(const few_source *o, const fused_row *r, uint64_t c, const int i, const ij_dtype type) {
   const int half = i / 2, odd = i % 2;
-  __m512i v;
   switch (type) {
-    case IJ_DTYPE_Q4_K:
-      v = _mm512_srlv_epi32(four_times(o->codes + 16 * odd), quarters_at(4 * half));
-      return lookup(o->table[half], v);
+    case IJ_DTYPE_Q4_K: return lookup(o->table[half], in_quarters(o->codes + 16 * odd, 4 * half));
     case IJ_DTYPE_Q5_K:
       return _mm512_fmsub_ps(_mm512_cvtepi32_ps(bytes16(o->bytes + 16 * i)), _mm512_set1_ps(o->s[2 * half]), _mm512_set1_ps(o->s[2 * half + 1]));
     case IJ_DTYPE_AFFINE4: return lookup(o->table[half], paired_nibbles(o->codes + 8 * i));
@@ -237,7 +227,7 @@ FEW_LIST(FEW_BLOCKS)
 
 static void matmul_few(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, ij_dtype type, const few_type *of) {
   const bool wide_side = ij__dtype_is_affine(type) && m->side_dtype == IJ_DTYPE_F32; /* no published file has any */
-  if (m->n < 2 || m->n > FEW_NT || m->k * m->n > IJ_MATMUL_SCRATCH - 16 || wide_side) {
+  if (m->n < 2 || m->n > FEW_NT || m->k * m->n > IJ_SCRATCH_ALIGNED || wide_side) {
     general[type](m, r0, r1, scratch);
     return;
   }
