@@ -52,7 +52,7 @@ typedef struct ij_matmul {
   int64_t ldy;
   int64_t n, k;
   const void *w_next; /* a hint: the rows this worker multiplies next, of the same k and stride, to be fetched meanwhile; or NULL */
-  int64_t n_next;
+  int64_t n_next, next_tokens; /* so many rows, by so many tokens */
   ij_x_room *x_room; /* this worker's, or NULL */
   uint64_t loop;     /* with x_room: while calls give the same number, not 0, what lies at their x stays as it is */
   const void *scales, *biases; /* split types; row r begins side_stride * r bytes after these */

@@ -29,7 +29,7 @@ enum {
 };
 
 /* y[t * ldy + row] for the first n_row rows of a batch. */
-static void store_batch(float *y, int64_t ldy, const float *sums, int64_t nt, int64_t n_row) {
+static inline void store_batch(float *y, int64_t ldy, const float *sums, int64_t nt, int64_t n_row) {
   for (int64_t t = 0; t < nt; t++, sums += BATCH) {
     vec a = v_load(sums), b = v_load(sums + V), c = v_load(sums + 2 * V), d = v_load(sums + 3 * V);
     a = v_add(v_low_pairs(a, b), v_high_pairs(a, b));

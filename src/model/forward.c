@@ -178,7 +178,7 @@ static void head_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   const ij_weight *w = &net->weights->unembed, part = ij__weight_from(*w, r0);
   ij_product p = {.x = net->s.head_in, .y = tile, .ldx = hidden, .ldy = n, .n = c->n_head, .loop = net->loop};
   int64_t next = ij__likely_next(net, r0, r0 + n);
-  ij__product_announce(&p, w, w, next, IJ_MIN(n, n_vocab - next));
+  ij__product_announce(&p, w, w, next, IJ_MIN(n, n_vocab - next), p.n);
   if (!only) fetch_places(c, r0, n);
   ij__product_rows(net, &part, &p, 0, n, worker);
   scatter_logits(c, tile, r0, n);

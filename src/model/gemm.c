@@ -20,9 +20,10 @@ ij_cut ij__gemm_cut(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_
   return (ij_cut){.rows = rows, .most = most};
 }
 
-void ij__product_announce(ij_product *p, const ij_weight *w, const ij_weight *next, int64_t row, int64_t n) {
+void ij__product_announce(ij_product *p, const ij_weight *w, const ij_weight *next, int64_t row, int64_t n, int64_t n_token) {
   bool alike = next->dtype == w->dtype && next->cols == w->cols && next->row_stride == w->row_stride;
   p->n_next = IJ_MIN(n, next->rows - row);
+  p->next_tokens = n_token;
   p->next = alike && p->n_next > 0 ? (const char *)next->data + row * next->row_stride : NULL;
 }
 
@@ -40,6 +41,7 @@ void ij__product_rows(const ij_net *net, const ij_weight *w, const ij_product *p
   if (p->next) {
     m.w_next = p->next;
     m.n_next = p->n_next;
+    m.next_tokens = p->next_tokens;
   }
   net->kernels->matmul[w->dtype](&m, r0, r1, ij__worker_scratch(net, worker));
   if (!w->has_factor) return;
@@ -71,7 +73,7 @@ typedef struct gemm_ctx {
 /* Rows [r0, r1) of one product. */
 static void gemm_rows(const gemm_ctx *c, const ij_gemm *g, int64_t r0, int64_t r1, int worker) {
   ij_product product = {.x = g->x, .y = g->y, .ldx = g->ldx, .ldy = g->ldy, .n = g->n, .loop = c->net->loop};
-  ij__product_announce(&product, g->w, g->w, ij__likely_next(c->net, r0, r1), r1 - r0);
+  ij__product_announce(&product, g->w, g->w, ij__likely_next(c->net, r0, r1), r1 - r0, g->n);
   ij__product_rows(c->net, g->w, &product, r0, r1, worker);
   if (g->then) ij__sconv(c->net, g->then, r0, r1, worker);
 }

@@ -23,15 +23,15 @@ typedef struct ij_product {
   float *y;
   int64_t ldx, ldy, n;
   const char *next; /* first of the rows that this worker multiplies next, of the same type and stride, to be fetched meanwhile; or NULL */
-  int64_t n_next;
+  int64_t n_next, next_tokens; /* so many rows, by so many tokens */
   uint64_t loop; /* not 0: while this number is given, what lies at x stays as it is */
 } ij_product;
 
 /* Where the worker that has indices [i0, i1) of a loop most likely goes on. */
 static inline int64_t ij__likely_next(const ij_net *net, int64_t i0, int64_t i1) { return i1 + (ij__pool_threads(net->pool) - 1) * (i1 - i0); }
 
-/* After its rows of w, the worker will multiply at most n rows of `next` from `row` on, if there are any. */
-void ij__product_announce(ij_product *p, const ij_weight *w, const ij_weight *next, int64_t row, int64_t n);
+/* After its rows of w, the worker will multiply at most n rows of `next` from `row` on, if there are any, by n_token tokens. */
+void ij__product_announce(ij_product *p, const ij_weight *w, const ij_weight *next, int64_t row, int64_t n, int64_t n_token);
 
 void ij__product_rows(const ij_net *net, const ij_weight *w, const ij_product *p, int64_t r0, int64_t r1, int worker);
 

@@ -45,14 +45,14 @@ static void ffn_in_part(const ffn_ctx *c, const ij_ffn *f, int64_t r0, int64_t r
   ij_weight both, both_next;
   bool turns = in_turns(f, &both);
   if (turns) {
-    if (next && in_turns(next, &both_next)) ij__product_announce(&p, &both, &both_next, 2 * row, 2 * n);
+    if (next && in_turns(next, &both_next)) ij__product_announce(&p, &both, &both_next, 2 * row, 2 * n, next->n);
     ij__product_rows(c->net, &both, &p, 2 * r0, 2 * r1, worker);
   } else {
-    ij__product_announce(&p, &f->gate, &f->up, r0, n);
+    ij__product_announce(&p, &f->gate, &f->up, r0, n, f->n);
     ij__product_rows(c->net, &f->gate, &p, r0, r1, worker);
     p.y = f->gu + w;
     p.next = NULL;
-    if (next) ij__product_announce(&p, &f->up, &next->gate, row, n);
+    if (next) ij__product_announce(&p, &f->up, &next->gate, row, n, next->n);
     ij__product_rows(c->net, &f->up, &p, r0, r1, worker);
   }
   for (int64_t t = 0; t < f->n; t++) {
@@ -90,7 +90,7 @@ static void ffn_out_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
     const ij_ffn *f = &c->ffns[j];
     ij_weight part = ij__weight_from(f->down, r0);
     ij_product p = {.x = f->act, .y = tile, .ldx = c->width, .ldy = n, .n = f->n, .loop = c->net->loop};
-    if (j + 1 < c->n_ffn) ij__product_announce(&p, &part, &c->ffns[j + 1].down, r0, n);
+    if (j + 1 < c->n_ffn) ij__product_announce(&p, &part, &c->ffns[j + 1].down, r0, n, c->ffns[j + 1].n);
     ij__product_rows(c->net, &part, &p, 0, n, worker);
     for (int64_t t = 0; t < f->n; t++) {
       int64_t row = f->rows ? f->rows[t] : t;

@@ -154,10 +154,11 @@ CODED void k_scales(float *const out[4], const uint8_t *const b[4], const int n)
   const __m512i low_mask = QUARTERS(63, 63, 63, 63, 63, 63, 63, 63, 15, 15, 15, 15, 15, 15, 15, 15);
 #undef QUARTERS
   __m512i v = _mm512_castsi128_si512(load16b(b[0]));
-  if (n > 1) v = _mm512_mask_broadcast_i32x4(v, 0x00f0, load16b(b[1]));
-  if (n > 2) v = _mm512_mask_broadcast_i32x4(v, 0x0f00, load16b(b[2]));
-  if (n > 3) v = _mm512_mask_broadcast_i32x4(v, 0xf000, load16b(b[3]));
-  const __m512i shift = _mm512_maskz_set1_epi64(0xaa, 0x0004000400040004);
+  if (n > 1) v = _mm512_inserti32x4(v, load16b(b[1]), 1);
+  if (n > 2) v = _mm512_inserti32x4(v, load16b(b[2]), 2);
+  if (n > 3) v = _mm512_inserti32x4(v, load16b(b[3]), 3);
+  const int64_t nibble = 0x0004000400040004;
+  const __m512i shift = _mm512_setr_epi64(0, nibble, 0, nibble, 0, nibble, 0, nibble);
   __m512i low = _mm512_shuffle_epi8(v, low_at), high = _mm512_srli_epi16(_mm512_shuffle_epi8(v, high_at), 2);
   /* (a | b) & c: both nibbles of a byte to the low ends of two */
   low = _mm512_ternarylogic_epi32(low, _mm512_sllv_epi16(low, shift), low_mask, 0xa8);

@@ -75,6 +75,14 @@ typedef struct fused_row {
   _Alignas(64) float scales[SCALES_MAX], biases[SCALES_MAX];
 } fused_row;
 
+/* Begins with row r of the matrix. */
+CODED void fused_row_at(fused_row *row, const ij_matmul *m, int64_t r, const ij_dtype type) {
+  row->codes = (const uint8_t *)m->w + r * m->w_stride;
+  if (!ij__dtype_is_split(type)) return;
+  row->s = ij__stretch_of(m, r);
+  row->bytes = row->s.scales;
+}
+
 /* The scales of n values (at most SCALES_AHEAD) from value c on. */
 CODED void fused_scales(fused_row *r, int64_t c, int64_t n, const ij_dtype type, const int shift) {
   if (ij__dtype_is_affine(type)) {
@@ -87,6 +95,20 @@ CODED void fused_scales(fused_row *r, int64_t c, int64_t n, const ij_dtype type,
     const int64_t len = coded_len(type);
     block_scales(r->scales, r->codes + c / len * coded_bytes(type), n / len, type);
   }
+}
+
+/* The same for four rows. Those of a block of Q4_K or Q5_K are worked out for all four at once, however short the rows are. */
+CODED void fused_scales_of_four(fused_row *r, int64_t c, int64_t n, const ij_dtype type, const int shift) {
+  if (type == IJ_DTYPE_Q4_K || type == IJ_DTYPE_Q5_K) {
+    const uint64_t bytes = (uint64_t)coded_bytes(type), from = (uint64_t)c / 256 * bytes;
+    for (uint64_t j = 0; j < (uint64_t)n / 256; j++) {
+      const uint64_t at = from + j * bytes;
+      k_scales((float *const[4]){r[0].scales + 16 * j, r[1].scales + 16 * j, r[2].scales + 16 * j, r[3].scales + 16 * j},
+               (const uint8_t *const[4]){r[0].codes + at, r[1].codes + at, r[2].codes + at, r[3].codes + at}, 4);
+    }
+    return;
+  }
+  for (int i = 0; i < 4; i++) fused_scales(&r[i], c, n, type, shift);
 }
 
 #endif

@@ -61,10 +61,12 @@ static void fetch_side(const fused_ctx *f, int64_t r, ij_dtype type) {
   }
 }
 
-/* Where the products of the rows and those that follow fetch their weights; the first rows are fetched now. */
+/* Where the products of the rows and those that follow fetch their weights; the first rows are fetched now. Of products by several tokens, which
+ * take rows in their order, the streams share the first batch. */
 CODED void fused_start(fused_ctx *f, int64_t r0, int64_t row_bytes) {
   const ij_matmul *m = f->m;
-  const int64_t n_next = m->w_next ? m->n_next : 0, next_quarter = ij__div_up(n_next, MR), n_ahead = IJ_MAX(1, FUSED_AHEAD / m->k);
+  const int64_t n_next = m->w_next ? m->n_next : 0, n_ahead = IJ_MAX(1, FUSED_AHEAD / m->k);
+  const int64_t next_quarter = m->next_tokens > 1 ? BATCH_GROUPS : ij__div_up(n_next, MR);
   for (int64_t i = 0; i < MR; i++) {
     const int64_t first = IJ_MIN(r0 + i * f->quarter, f->r1 - 1);
     ahead_row *a = &f->ahead[i];

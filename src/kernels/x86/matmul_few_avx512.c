@@ -103,7 +103,8 @@ typedef struct few_ctx {
   int shift;             /* of affine types: groups are of 2^shift values */
   int64_t c0, n;         /* the block of k */
   fused_row rows[V];     /* scales from c0 on */
-  const char *ahead[V];  /* rows to fetch meanwhile */
+  int64_t apart;         /* bytes between the four parts of what a batch fetches; 0: it is in one piece */
+  const char *ahead;     /* what to fetch meanwhile: rows that lie one after the other are one stream, which processors' own fetching follows */
   _Alignas(64) float parked[V * FEW_NT * 16]; /* partial sums: [row][token][16] */
 } few_ctx;
 
@@ -126,10 +127,10 @@ CODED void few_chunk(vec (*sum)[FEW_NT], const fused_row *row, const float *x, u
 /* Values between two turns of the innermost loop: a chunk, or a whole block. */
 CODED int64_t few_span(const ij_dtype type) { return IJ_MAX(coded_len(type), (int64_t)FEW_CHUNK); }
 
-/* Fetches what lies where the values from c on lie in a row, to the second-level cache: the first holds x and the sums. */
-CODED void few_fetch(const char *row, uint64_t c, const ij_dtype type) {
-  const uint64_t span = (uint64_t)few_span(type), n = span * (uint64_t)coded_bytes(type) / (uint64_t)coded_len(type);
-  UNROLL for (uint64_t b = 0; b < n; b += 64) v_prefetch2(row + c / span * n + b);
+/* Fetches the next n bytes ahead, to the second-level cache: the first holds x and the sums. */
+CODED void few_fetch(const char **ahead, const uint64_t n) {
+  UNROLL for (uint64_t b = 0; b < n; b += 64) v_prefetch2(*ahead + b);
+  *ahead += n;
 }
 
 /* A block of k for few_rows(nt) rows, the first of which is row i of the batch. */
@@ -145,8 +146,9 @@ CODED void few_block(few_ctx *f, int64_t i, const ij_dtype type, const int nt) {
   const float *x = f->x + c0 * nt;
   const int64_t span = few_span(type), n_chunk = span / FEW_CHUNK, tail = IJ_MIN(coded_len(type), (int64_t)FEW_CHUNK);
   int64_t c = c0;
+  const char *ahead = f->ahead;
   for (; c + span <= end; c += span, x += span * nt) {
-    UNROLL for (int r = 0; r < n_row; r++) few_fetch(f->ahead[i + r], (uint64_t)c, type);
+    few_fetch(&ahead, (uint64_t)(n_row * span / coded_len(type) * coded_bytes(type)));
     UNROLL for (int j = 0; j < n_chunk; j++) {
       few_chunk(sum, row, x + j * FEW_CHUNK * nt, (uint64_t)c, (uint64_t)c0, j, 4, f->shift, type, nt);
     }
@@ -154,66 +156,94 @@ CODED void few_block(few_ctx *f, int64_t i, const ij_dtype type, const int nt) {
   for (; tail < FEW_CHUNK && c < end; c += tail, x += tail * nt) {
     few_chunk(sum, row, x, (uint64_t)c, (uint64_t)c0, 0, (int)(tail / 16), f->shift, type, nt);
   }
+  f->ahead = ahead;
   UNROLL for (int r = 0; r < n_row; r++) {
     UNROLL for (int t = 0; t < nt; t++) v_store(parked + (r * nt + t) * 16, sum[r][t]);
   }
 }
 
-/* Takes rows r on as the batch; in their places come those of the next batch, or after the last the caller's next. */
+/* Takes rows r on as the batch; to fetch meanwhile are those of the next batch, or after the last the caller's next: by one token they are
+ * taken in four streams (fused_streams.h). */
 static void few_batch(few_ctx *f, int64_t r) {
   const ij_matmul *m = f->m;
-  const int64_t n_row = IJ_MIN(V, f->r1 - r), n_later = f->r1 - r - V;
+  const int64_t last = IJ_MIN(V, f->r1 - r) - 1;
   const char *w = (const char *)m->w + r * m->w_stride;
+  const bool last_batch = r + V >= f->r1;
+  f->ahead = !last_batch ? w + V * m->w_stride : m->w_next ? m->w_next : w;
+  f->apart = last_batch && m->w_next && m->next_tokens == 1 ? ij__div_up(m->n_next, MR) * m->w_stride : 0;
   for (int64_t i = 0; i < V; i++) {
-    const int64_t at = IJ_MIN(i, n_row - 1);
-    fused_row *row = &f->rows[i];
-    row->codes = (const uint8_t *)w + at * m->w_stride;
-    f->ahead[i] = w + (i < n_later ? V + i : at) * m->w_stride;
-    if (n_later <= 0 && m->w_next && i < m->n_next) f->ahead[i] = (const char *)m->w_next + i * m->w_stride;
-    if (!m->scales) continue;
-    row->s = ij__stretch_of(m, r + at);
-    row->bytes = row->s.scales;
+    f->rows[i].codes = (const uint8_t *)w;
+    w += i < last ? m->w_stride : 0;
+  }
+  for (int64_t i = 0; i < V && m->scales; i++) {
+    f->rows[i].s = ij__stretch_of(m, r + IJ_MIN(i, last));
+    f->rows[i].bytes = f->rows[i].s.scales;
   }
 }
 
 /* The scales of n rows of the batch for the block of k: all before the first is used, so that nothing waits. */
 CODED void few_scales(few_ctx *f, int64_t n, const ij_dtype type) {
-  for (int64_t i = 0; i < n; i++) fused_scales(&f->rows[i], f->c0, f->n, type, f->shift);
+  for (int64_t i = 0; i < n; i += 4) fused_scales_of_four(&f->rows[i], f->c0, f->n, type, f->shift);
+}
+
+/* The sums of the lanes of p that differ in one bit of their number, where it is clear; where it is set, those of q. */
+CODED vec few_fold_bit(vec p, vec q, const int bit) {
+  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __mmask16 set = bit == 8 ? 0xff00 : bit == 4 ? 0xf0f0 : bit == 2 ? 0xcccc : 0xaaaa;
+  const __m512i other = _mm512_mask_add_epi32(lane, set, lane, _mm512_set1_epi32(16)); /* of q */
+  return v_add(_mm512_mask_blend_ps(set, p, q), _mm512_permutex2var_ps(p, _mm512_xor_si512(other, _mm512_set1_epi32(bit)), q));
+}
+
+/* The fold of matmul_fold.h for sixteen rows at once, one in each lane of the result: of values that are 8 apart, then 4, 2, 1, wherever an
+ * order of lanes has put them. */
+CODED vec few_fold(vec *row, const lane_order order) {
+  const int first = order == ORDER_PLAIN ? 8 : order == ORDER_PAIRS ? 1 : 2;
+  UNROLL for (int i = 0, bit = first, done = 0; i < 4; i++) {
+    UNROLL for (int r = 0; r < V; r++) {
+      if ((r & (done | bit)) == 0) row[r] = few_fold_bit(row[r], row[r | bit], bit);
+    }
+    done |= bit;
+    bit = bit == 1 ? 8 : bit / 2;
+  }
+  return row[0];
 }
 
 /* y of n_row rows from the parked sums. */
-static void few_store(const few_ctx *f, float *y, int64_t n_row, lane_order order) {
-  float sums[FEW_NT * BATCH];
+CODED void few_store(const few_ctx *f, float *y, int64_t n_row, const lane_order order) {
   const int64_t nt = f->nt;
+  const __mmask16 there = (__mmask16)(0xffff >> (V - n_row));
   for (int64_t t = 0; t < nt; t++) {
-    for (int64_t g = 0; g < BATCH_GROUPS; g++) {
-      vec c[MR][PASSES];
-      for (int64_t i = 0; i < MR; i++) c[i][0] = plain_order(v_load(f->parked + ((g * MR + i) * nt + t) * 16), order);
-      store_sums(sums + t * BATCH + g * 16, 0, MR, c);
-    }
+    vec row[V];
+    UNROLL for (int64_t r = 0; r < V; r++) row[r] = v_load(f->parked + (r * nt + t) * 16);
+    _mm512_mask_storeu_ps(y + t * f->m->ldy, there, few_fold(row, order));
   }
-  store_batch(y, f->m->ldy, sums, nt, n_row);
 }
 
-/* What is made for a type: its scales, and its product for each number of tokens. */
+/* What is made for a type: its scales, the end of a batch, and its product for each number of tokens. */
 typedef struct few_type {
   void (*scales)(few_ctx *f, int64_t n);
+  void (*store)(const few_ctx *f, float *y, int64_t n_row);
   void (*block[FEW_NT + 1])(few_ctx *f, int64_t i);
 } few_type;
 
 /* Rows r0 on. */
-static void few_run(few_ctx *f, int64_t r0, const few_type *of, ij_dtype type) {
+static void few_run(few_ctx *f, int64_t r0, const few_type *of) {
   const ij_matmul *m = f->m;
-  const int64_t step = few_rows((int)f->nt);
+  const int64_t step = few_rows((int)f->nt), turns = ij__div_up(m->k, (int64_t)FEW_LEN) * V / step / MR;
   for (int64_t r = r0; r < f->r1; r += V) {
     const int64_t n_row = IJ_MIN(V, f->r1 - r);
     few_batch(f, r);
+    const char *ahead = f->ahead;
+    int64_t turn = 0;
     for (f->c0 = 0; f->c0 < m->k; f->c0 += FEW_LEN) {
       f->n = IJ_MIN((int64_t)FEW_LEN, m->k - f->c0);
       of->scales(f, ij__div_up(n_row, step) * step);
-      for (int64_t i = 0; i < n_row; i += step) of->block[f->nt](f, i);
+      for (int64_t i = 0; i < n_row; i += step, turn++) {
+        if (f->apart && turn % turns == 0) f->ahead = ahead + turn / turns * f->apart;
+        of->block[f->nt](f, i);
+      }
     }
-    few_store(f, m->y + r, n_row, few_order(type));
+    of->store(f, m->y + r, n_row);
   }
 }
 
@@ -222,7 +252,8 @@ static void few_run(few_ctx *f, int64_t r0, const few_type *of, ij_dtype type) {
   static __attribute__((noinline)) void few_##id##_##n(few_ctx *f, int64_t i) { few_block(f, i, IJ_DTYPE_##id, n); }
 #define FEW_BLOCKS(id) \
   FEW_BLOCK(id, 2) FEW_BLOCK(id, 3) FEW_BLOCK(id, 4) FEW_BLOCK(id, 5) FEW_BLOCK(id, 6) FEW_BLOCK(id, 7) FEW_BLOCK(id, 8) \
-  static void few_scales_##id(few_ctx *f, int64_t n) { few_scales(f, n, IJ_DTYPE_##id); }
+  static void few_scales_##id(few_ctx *f, int64_t n) { few_scales(f, n, IJ_DTYPE_##id); } \
+  static void few_store_##id(const few_ctx *f, float *y, int64_t n_row) { few_store(f, y, n_row, few_order(IJ_DTYPE_##id)); }
 FEW_LIST(FEW_BLOCKS)
 
 static void matmul_few(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, ij_dtype type, const few_type *of) {
@@ -238,12 +269,12 @@ static void matmul_few(const ij_matmul *m, int64_t r0, int64_t r1, float *scratc
   f.nt = m->n;
   f.shift = m->group == 64 ? 6 : m->group == 32 ? 5 : 7;
   if ((r1 - r0) % V != 0) memset(f.parked, 0, sizeof f.parked); /* rows that a short batch lacks are folded too, and dropped */
-  few_run(&f, r0, of, type);
+  few_run(&f, r0, of);
 }
 
 #define MATMUL_FEW(id)                                                                                                           \
   static void matmul_few_##id(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {                                      \
-    static const few_type of = {few_scales_##id, {NULL, NULL, few_##id##_2, few_##id##_3, few_##id##_4, few_##id##_5, few_##id##_6,  \
+    static const few_type of = {few_scales_##id, few_store_##id, {NULL, NULL, few_##id##_2, few_##id##_3, few_##id##_4, few_##id##_5, few_##id##_6,  \
                                                   few_##id##_7, few_##id##_8}};                                                  \
     matmul_few(m, r0, r1, scratch, IJ_DTYPE_##id, &of);                                                                          \
   }

@@ -78,16 +78,14 @@ CODED void fused_group(fused_ctx *f, int64_t r, float *sums, const ij_dtype type
   vec c[MR][PASSES];
   if (ij__dtype_is_split(type)) fetch_side(f, r + SIDE_AHEAD, type);
   UNROLL for (int i = 0; i < MR; i++) {
-    row[i].s = ij__stretch_of(f->m, IJ_MIN(r + i * f->quarter, f->r1 - 1));
-    row[i].codes = row[i].s.row;
-    row[i].bytes = row[i].s.scales;
+    fused_row_at(&row[i], f->m, IJ_MIN(r + i * f->quarter, f->r1 - 1), type);
     ahead[i] = f->ahead[i].row;
     ahead_step(&f->ahead[i], f->m->w_stride);
     c[i][0] = v_zero();
   }
   for (int64_t c0 = 0; c0 < k; c0 += SCALES_AHEAD) {
     const int64_t end = IJ_MIN(k, c0 + SCALES_AHEAD);
-    for (int i = 0; i < MR; i++) fused_scales(&row[i], c0, end - c0, type, shift);
+    fused_scales_of_four(row, c0, end - c0, type, shift);
     int64_t at = c0;
     for (; at + FUSED_SPAN <= end; at += FUSED_SPAN) {
       UNROLL for (int i = 0; i < MR; i++) fetch(&ahead[i], span_bytes);
