@@ -1,6 +1,6 @@
 /* bench_batch.c: decode throughput of N sessions stepped together beside that of one, each id sampled, as a server does it.
  *
- *     bench_batch MODEL [N] [STEPS] [PROMPT] [THREADS]
+ *     bench_batch MODEL [N] [STEPS] [PROMPT] [THREADS] [LEVEL]
  *
  * The two are measured in turns, step by step, because machines are shared and their speed drifts: the ratio is of medians of the same
  * time. With one thread the ratio of processor time is given as well, which holds on a machine that others use.
@@ -50,7 +50,7 @@ static double step(ij_model *m, ij_session **s, int32_t *ids, int n, double *pro
 
 int main(int argc, char **argv) {
   if (argc < 2) {
-    fprintf(stderr, "usage: bench_batch MODEL [N] [STEPS] [PROMPT] [THREADS]\n");
+    fprintf(stderr, "usage: bench_batch MODEL [N] [STEPS] [PROMPT] [THREADS] [LEVEL]\n");
     return 2;
   }
   int n = argc > 2 ? atoi(argv[2]) : 8, n_step = argc > 3 ? atoi(argv[3]) : 20, n_prompt = argc > 4 ? atoi(argv[4]) : 32;
@@ -61,6 +61,7 @@ int main(int argc, char **argv) {
   ij_model_options mo = ij_model_options_default();
   mo.tokenizer = false;
   mo.n_threads = n_thread;
+  mo.cpu_mask = argc > 6 ? argv[6] : NULL;
   need(ij_model_open(&m, argv[1], &mo, &err), &err);
   ij_model_info info;
   ij_model_get_info(m, &info);
