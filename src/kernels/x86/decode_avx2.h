@@ -29,20 +29,27 @@
  * again; but loads that broadcast or widen are free of those, and shuffles are what decoding has least room for. */
 #define IJ_IN_MEMORY(array) __asm__ volatile("" : "+m"(array))
 
-/* Where eight values go: to y, or (fused) times x into the sum of lanes 0 to 7 or of 8 to 15. */
+#define IJ_SINK_TOKENS 8
+
+/* Where eight values go: to y, or (fused) times x into the sums of n tokens, x being [step of 16 values][token][16]. What is not
+ * for one of the halves that are wanted is dropped, and with it what would have decoded it. */
 typedef struct ij_sink {
   float *y;
   const float *x;
-  __m256 sum[2];
-  bool fused;
+  __m256 sum[2][IJ_SINK_TOKENS]; /* of lanes 0 to 7 and of 8 to 15 */
+  int n;
+  bool fused, without[2];
 } ij_sink;
 
 /* The i-th eight. */
 IJ_AVX2 void ij__put(ij_sink *k, const int64_t i, __m256 w) {
-  if (k->fused) {
-    k->sum[i % 2] = _mm256_fmadd_ps(_mm256_loadu_ps(k->x + 8 * i), w, k->sum[i % 2]);
-  } else {
+  const int half = (int)(i % 2);
+  if (!k->fused) {
     _mm256_storeu_ps(k->y + 8 * i, w);
+  } else if (!k->without[half]) {
+    IJ_UNROLL for (int t = 0; t < k->n; t++) {
+      k->sum[half][t] = _mm256_fmadd_ps(_mm256_loadu_ps(k->x + (i / 2 * k->n + t) * 16 + 8 * half), w, k->sum[half][t]);
+    }
   }
 }
 
@@ -50,7 +57,8 @@ IJ_AVX2 void ij__put(ij_sink *k, const int64_t i, __m256 w) {
 typedef enum ij_order {
   IJ_ORDER_PLAIN,
   IJ_ORDER_APART, /* the even ones, then the odd ones */
-  IJ_ORDER_QUADS  /* 0 4 8 12, 1 5 9 13, 2 6 10 14, 3 7 11 15 */
+  IJ_ORDER_QUADS, /* 0 4 8 12, 1 5 9 13, 2 6 10 14, 3 7 11 15 */
+  IJ_ORDER_COUNT
 } ij_order;
 
 /* What 256 values need that is worked out before they are: in memory, from where loads broadcast and widen at no cost. */

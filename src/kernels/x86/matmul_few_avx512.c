@@ -11,6 +11,7 @@
  */
 #include "kernels/x86/vec_avx512.h"
 #include "kernels/matmul_fold.h"
+#include "kernels/x86/few_ahead.h"
 #include "kernels/x86/fused_avx512.h"
 
 /* X(identifier). Types for which this was measured to be quicker than the buffer of matmul_coded.h; Q8_0 and Q6_K, whose values cost a
@@ -103,8 +104,7 @@ typedef struct few_ctx {
   int shift;             /* of affine types: groups are of 2^shift values */
   int64_t c0, n;         /* the block of k */
   fused_row rows[V];     /* scales from c0 on */
-  int64_t apart;         /* bytes between the four parts of what a batch fetches; 0: it is in one piece */
-  const char *ahead;     /* what to fetch meanwhile: rows that lie one after the other are one stream, which processors' own fetching follows */
+  few_ahead ahead;
   _Alignas(64) float parked[V * FEW_NT * 16]; /* partial sums: [row][token][16] */
 } few_ctx;
 
@@ -127,12 +127,6 @@ CODED void few_chunk(vec (*sum)[FEW_NT], const fused_row *row, const float *x, u
 /* Values between two turns of the innermost loop: a chunk, or a whole block. */
 CODED int64_t few_span(const ij_dtype type) { return IJ_MAX(coded_len(type), (int64_t)FEW_CHUNK); }
 
-/* Fetches the next n bytes ahead, to the second-level cache: the first holds x and the sums. */
-CODED void few_fetch(const char **ahead, const uint64_t n) {
-  UNROLL for (uint64_t b = 0; b < n; b += 64) v_prefetch2(*ahead + b);
-  *ahead += n;
-}
-
 /* A block of k for few_rows(nt) rows, the first of which is row i of the batch. */
 CODED void few_block(few_ctx *f, int64_t i, const ij_dtype type, const int nt) {
   const int n_row = few_rows(nt);
@@ -146,9 +140,9 @@ CODED void few_block(few_ctx *f, int64_t i, const ij_dtype type, const int nt) {
   const float *x = f->x + c0 * nt;
   const int64_t span = few_span(type), n_chunk = span / FEW_CHUNK, tail = IJ_MIN(coded_len(type), (int64_t)FEW_CHUNK);
   int64_t c = c0;
-  const char *ahead = f->ahead;
+  const char *ahead = f->ahead.at;
   for (; c + span <= end; c += span, x += span * nt) {
-    few_fetch(&ahead, (uint64_t)(n_row * span / coded_len(type) * coded_bytes(type)));
+    few_ahead_fetch(&ahead, (uint64_t)(n_row * span / coded_len(type) * coded_bytes(type)));
     UNROLL for (int j = 0; j < n_chunk; j++) {
       few_chunk(sum, row, x + j * FEW_CHUNK * nt, (uint64_t)c, (uint64_t)c0, j, 4, f->shift, type, nt);
     }
@@ -156,21 +150,17 @@ CODED void few_block(few_ctx *f, int64_t i, const ij_dtype type, const int nt) {
   for (; tail < FEW_CHUNK && c < end; c += tail, x += tail * nt) {
     few_chunk(sum, row, x, (uint64_t)c, (uint64_t)c0, 0, (int)(tail / 16), f->shift, type, nt);
   }
-  f->ahead = ahead;
+  f->ahead.at = ahead;
   UNROLL for (int r = 0; r < n_row; r++) {
     UNROLL for (int t = 0; t < nt; t++) v_store(parked + (r * nt + t) * 16, sum[r][t]);
   }
 }
 
-/* Takes rows r on as the batch; to fetch meanwhile are those of the next batch, or after the last the caller's next: by one token they are
- * taken in four streams (fused_streams.h). */
+/* Takes rows r on as the batch. */
 static void few_batch(few_ctx *f, int64_t r) {
   const ij_matmul *m = f->m;
   const int64_t last = IJ_MIN(V, f->r1 - r) - 1;
   const char *w = (const char *)m->w + r * m->w_stride;
-  const bool last_batch = r + V >= f->r1;
-  f->ahead = !last_batch ? w + V * m->w_stride : m->w_next ? m->w_next : w;
-  f->apart = last_batch && m->w_next && m->next_tokens == 1 ? ij__div_up(m->n_next, MR) * m->w_stride : 0;
   for (int64_t i = 0; i < V; i++) {
     f->rows[i].codes = (const uint8_t *)w;
     w += i < last ? m->w_stride : 0;
@@ -229,17 +219,16 @@ typedef struct few_type {
 /* Rows r0 on. */
 static void few_run(few_ctx *f, int64_t r0, const few_type *of) {
   const ij_matmul *m = f->m;
-  const int64_t step = few_rows((int)f->nt), turns = ij__div_up(m->k, (int64_t)FEW_LEN) * V / step / MR;
+  const int64_t step = few_rows((int)f->nt), n_block = ij__div_up(m->k, (int64_t)FEW_LEN);
   for (int64_t r = r0; r < f->r1; r += V) {
     const int64_t n_row = IJ_MIN(V, f->r1 - r);
     few_batch(f, r);
-    const char *ahead = f->ahead;
-    int64_t turn = 0;
+    few_ahead_start(&f->ahead, m, r, f->r1, V, n_block * V / step);
     for (f->c0 = 0; f->c0 < m->k; f->c0 += FEW_LEN) {
       f->n = IJ_MIN((int64_t)FEW_LEN, m->k - f->c0);
       of->scales(f, ij__div_up(n_row, step) * step);
-      for (int64_t i = 0; i < n_row; i += step, turn++) {
-        if (f->apart && turn % turns == 0) f->ahead = ahead + turn / turns * f->apart;
+      for (int64_t i = 0; i < n_row; i += step) {
+        few_ahead_turn(&f->ahead);
         of->block[f->nt](f, i);
       }
     }

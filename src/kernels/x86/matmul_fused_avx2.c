@@ -8,27 +8,12 @@
 #include "kernels/x86/vec_avx2.h"
 #include "kernels/matmul_fold.h"
 #include "kernels/x86/coded_avx2.h"
+#include "kernels/x86/fused_avx2.h"
 #include "kernels/x86/fused_streams.h"
 
 /* Products of any number of tokens, and decoders. */
 static void (*general[IJ_DTYPE_COUNT])(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
 static ij_decode_fn decoders[IJ_DTYPE_COUNT];
-
-/* ---- the order of lanes ------------------------------------------------------------------------------------------------------- */
-
-static void order_step(float *out, const float *x, const ij_order order) {
-  const __m256i apart = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
-  __m256 a = _mm256_permutevar8x32_ps(v_load(x), apart), b = _mm256_permutevar8x32_ps(v_load(x + 8), apart);
-  __m256 even = _mm256_permute2f128_ps(a, b, 0x20), odd = _mm256_permute2f128_ps(a, b, 0x31);
-  if (order == IJ_ORDER_QUADS) {
-    a = _mm256_permutevar8x32_ps(even, apart); /* 0 4 8 12 2 6 10 14 */
-    b = _mm256_permutevar8x32_ps(odd, apart);
-    even = _mm256_permute2f128_ps(a, b, 0x20);
-    odd = _mm256_permute2f128_ps(a, b, 0x31);
-  }
-  v_store(out, even);
-  v_store(out + 8, odd);
-}
 
 /* x in an order of lanes. */
 static const float *ordered_x(const ij_matmul *m, float *scratch, ij_order order) {
@@ -36,19 +21,6 @@ static const float *ordered_x(const ij_matmul *m, float *scratch, ij_order order
   float *out = ij__x_place(m, IJ_X_AVX2 + (int)order, scratch, &made);
   for (int64_t i = 0; i < m->k && !made; i += 16) order_step(out + i, m->x + i, order);
   return out;
-}
-
-/* Sums back in the order of values. */
-INLINE void plain_order(vec c[PASSES], const ij_order order) {
-  if (order == IJ_ORDER_PLAIN) return;
-  vec low = _mm256_unpacklo_ps(c[0], c[1]), high = _mm256_unpackhi_ps(c[0], c[1]);
-  if (order == IJ_ORDER_APART) {
-    c[0] = _mm256_permute2f128_ps(low, high, 0x20);
-    c[1] = _mm256_permute2f128_ps(low, high, 0x31);
-  } else {
-    c[0] = v_row_order(low);
-    c[1] = v_row_order(high);
-  }
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------------------------------- */
@@ -73,10 +45,10 @@ INLINE void fused_turn(const fused_ctx *f, fused_rows *g, vec (*c)[PASSES], int6
   const int turns = span_turns(type);
   const ij_ahead *a = g->ahead[g->now];
   UNROLL for (int i = 0; i < MR; i++) {
-    ij_sink s = {.x = f->x + at + SPAN / turns * j, .sum = {c[i][0], c[i][1]}, .fused = true};
+    ij_sink s = {.x = f->x + at + SPAN / turns * j, .sum = {{c[i][0]}, {c[i][1]}}, .n = 1, .fused = true};
     span_part(&s, &a[i], &g->row[i], at, j, type);
-    c[i][0] = s.sum[0];
-    c[i][1] = s.sum[1];
+    c[i][0] = s.sum[0][0];
+    c[i][1] = s.sum[1][0];
   }
   for (int64_t i = MR * j / turns; i < MR * (j + 1) / turns; i++) span_ahead(&g->ahead[!g->now][i], &from[i], next, f->m, type);
 }

@@ -1,0 +1,40 @@
+/* fused_avx2.h: the orders of lanes (ij_order) of products that multiply decoded values from registers. Included after matmul_fold.h. */
+#ifndef IJ_KERNELS_X86_FUSED_AVX2_H
+#define IJ_KERNELS_X86_FUSED_AVX2_H
+
+#include "kernels/x86/coded_avx2.h"
+
+/* Sixteen values of x as the lanes want them. */
+static inline void order_step(float *out, const float *x, ij_order order) {
+  if (order == IJ_ORDER_PLAIN) {
+    v_store(out, v_load(x));
+    v_store(out + 8, v_load(x + 8));
+    return;
+  }
+  const __m256i apart = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+  __m256 a = _mm256_permutevar8x32_ps(v_load(x), apart), b = _mm256_permutevar8x32_ps(v_load(x + 8), apart);
+  __m256 even = _mm256_permute2f128_ps(a, b, 0x20), odd = _mm256_permute2f128_ps(a, b, 0x31);
+  if (order == IJ_ORDER_QUADS) {
+    a = _mm256_permutevar8x32_ps(even, apart); /* 0 4 8 12 2 6 10 14 */
+    b = _mm256_permutevar8x32_ps(odd, apart);
+    even = _mm256_permute2f128_ps(a, b, 0x20);
+    odd = _mm256_permute2f128_ps(a, b, 0x31);
+  }
+  v_store(out, even);
+  v_store(out + 8, odd);
+}
+
+/* Sums back in the order of values. */
+INLINE void plain_order(vec c[PASSES], const ij_order order) {
+  if (order == IJ_ORDER_PLAIN) return;
+  vec low = _mm256_unpacklo_ps(c[0], c[1]), high = _mm256_unpackhi_ps(c[0], c[1]);
+  if (order == IJ_ORDER_APART) {
+    c[0] = _mm256_permute2f128_ps(low, high, 0x20);
+    c[1] = _mm256_permute2f128_ps(low, high, 0x31);
+  } else {
+    c[0] = v_row_order(low);
+    c[1] = v_row_order(high);
+  }
+}
+
+#endif
