@@ -81,8 +81,11 @@ static void run_case(const ij_kernels *k, test_case *c, float *y) {
     k->matmul[c->type](&c->m, c->r0, c->r1, scratch);
     return;
   }
-  int64_t middle = c->r0 + below(c->r1 - c->r0 + 1); /* in two calls that share a copy of x */
+  int64_t middle = c->r0 + below(c->r1 - c->r0 + 1); /* in two calls that share a copy of x, the second of which is announced */
   ij_matmul part = c->m;
+  part.w_next = (const char *)c->m.w + middle * c->m.w_stride;
+  part.n_next = c->r1 - middle;
+  part.next_tokens = below(2) ? 1 : c->m.n;
   part.x_room = &room;
   part.loop = ++n_loop;
   k->matmul[c->type](&part, c->r0, middle, scratch);
@@ -327,11 +330,13 @@ static void coded_every_number_of_rows(void) {
   }
 }
 
-/* Several blocks of k and batches of rows, the last of each in part. */
+/* Several blocks of k and batches of rows, the last of each in part; k of whole times 256 values and of others. */
 static void coded_few_tokens(void) {
-  static const ij_dtype few[] = {IJ_DTYPE_Q4_K, IJ_DTYPE_Q5_K, IJ_DTYPE_Q8_0, IJ_DTYPE_AFFINE4, IJ_DTYPE_NVFP4_SPLIT};
-  for (size_t i = 0; i < IJ_COUNT_OF(few); i++) {
-    for (int64_t n = 2; n <= 8; n++) check_coded(few[i], n, 1330 / ij__dtype_block_len(few[i]), 1, 18 + below(8), (int)(n % 3));
+  CODED_FOR_ALL(type) {
+    for (int64_t n = 2; n <= 8; n++) {
+      if (!check_coded(type, n, (n % 2 ? 1280 : 1536) / ij__dtype_block_len(type), 1, 18 + below(20), (int)(n % 3))) break;
+    }
+    check_coded(type, 2 + below(7), 1330 / ij__dtype_block_len(type), 1, 18 + below(8), 1);
   }
 }
 
