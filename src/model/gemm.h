@@ -7,7 +7,8 @@
 #define IJ_MAX_GEMM 8
 #define IJ_CHUNK_ROWS_MAX 256  /* rows of weights per chunk at most */
 #define IJ_CHUNK_ROWS_MANY 128 /* the same when many input rows share them */
-#define IJ_CHUNK_COLUMNS_MANY 256 /* the same in a SwiGLU, where more work hangs on a chunk */
+#define IJ_CHUNK_WIDTH_MANY 512   /* the same of gate and up, where a chunk should be an expert: then its input is laid out once */
+#define IJ_CHUNK_COLUMNS_MANY 256 /* the same of down, of all experts together */
 
 /* How rows of weights are cut for a loop of the pool: an index stands for `rows` of them, and a chunk has at most `most` indices. */
 typedef struct ij_cut {

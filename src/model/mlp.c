@@ -113,10 +113,10 @@ static void gather_rows(void *ctx, int worker, int64_t i0, int64_t i1) {
 }
 
 /* For w_rows rows in all, each of which takes `per_row` rows of a matrix like w. */
-static ij_cut ffn_cut(const ffn_ctx *c, int64_t w_rows, const ij_weight *w, int64_t per_row) {
+static ij_cut ffn_cut(const ffn_ctx *c, int64_t w_rows, const ij_weight *w, int64_t per_row, int64_t many) {
   int64_t n_max = 0, row_bytes = per_row * ij__dtype_row_bytes(w->dtype, w->cols);
   for (int j = 0; j < c->n_ffn; j++) n_max = IJ_MAX(n_max, c->ffns[j].n);
-  return ij__gemm_cut(c->net, w_rows, row_bytes, n_max, IJ_CHUNK_COLUMNS_MANY);
+  return ij__gemm_cut(c->net, w_rows, row_bytes, n_max, many);
 }
 
 static ffn_ctx context(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t n_row) {
@@ -149,7 +149,7 @@ static void ffn_in(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t
   }
   if (gathered != net->s.gathered) ij__pool_run(net->pool, n_ffn, 1, gather_rows, &c);
 
-  ij_cut cut = ffn_cut(&c, n_ffn * c.width, &ffns[0].gate, 2);
+  ij_cut cut = ffn_cut(&c, n_ffn * c.width, &ffns[0].gate, 2, IJ_CHUNK_WIDTH_MANY);
   c.rows = cut.rows;
   c.per_ffn = ij__div_up(c.width, cut.rows);
   net->loop++;
@@ -162,7 +162,7 @@ static void ffn_out(ij_net *net, ij_ffn *ffns, int n_ffn, float *y, int64_t n_ro
   c.y = y;
   c.accumulate = accumulate;
   c.then = then;
-  ij_cut cut = ffn_cut(&c, c.hidden, &ffns[0].down, n_ffn);
+  ij_cut cut = ffn_cut(&c, c.hidden, &ffns[0].down, n_ffn, IJ_CHUNK_COLUMNS_MANY);
   c.rows = cut.rows;
   net->loop++;
   ij__pool_run(net->pool, ij__div_up(c.hidden, cut.rows), cut.most, ffn_out_chunks, &c);
