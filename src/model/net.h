@@ -79,6 +79,7 @@ typedef struct ij_net {
   const ij_kernels *kernels;
   ij_pool *pool;
   int max_batch;
+  size_t n_bytes;              /* of the buffers of scratch */
   int n_part_row, n_part_span; /* what scratch.part holds */
   ij_scratch s;
   uint64_t loop;               /* number of the latest loop over products; see ij_product */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/os.h"
 #include "model/attn.h"
 #include "model/gemm.h"
 #include "model/net.h"
@@ -137,18 +138,20 @@ ij_status ij__net_open(ij_net *net, const ij_config *config, const ij_weights *w
   int n_threads = ij__pool_threads(pool);
   size_t n_bytes = plan_all(net, n_threads, NULL, &overflow);
   if (overflow) return ij__fail(err, IJ_E_NOMEM, "the step buffers", "a batch of %d rows overflows the address space; use a smaller one", max_batch);
-  char *base = ij__alloc(n_bytes);
+  char *base = ij__os_pages(n_bytes);
   if (!base) {
     return ij__fail(err, IJ_E_NOMEM, "the step buffers", "%.2f GB for a batch of %d rows could not be had; use a smaller batch", (double)n_bytes * 1e-9, max_batch);
   }
+  ij__os_advise(base, n_bytes, IJ_ADVICE_HUGE); /* rows of a wide layer lie far apart, and each needs a page */
   plan_all(net, n_threads, base, &overflow);
+  net->n_bytes = n_bytes;
   for (int i = 0; i < n_threads; i++) net->s.x_rooms[i].loop = 0;
   memset(net->s.zeros, 0, (size_t)((char *)net->s.ffn_gu - (char *)net->s.zeros));
   return IJ_OK;
 }
 
 void ij__net_close(ij_net *net) {
-  ij__free(net->s.h); /* the first part: the whole block */
+  ij__os_free_pages(net->s.h, net->n_bytes); /* the first part: the whole block */
   ij__free(net->s.part);
   *net = (ij_net){0};
 }
