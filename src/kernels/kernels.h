@@ -24,6 +24,8 @@
 #define IJ_X_ROOM (128 * 1024) /* floats: 64 rows of 2048, which is a step of several sessions or an expert of a prompt */
 #define IJ_X_KEPT 80           /* the experts of a step of several sessions, and a few more */
 
+#define IJ_LISTED_MIN 25       /* from so many rows of x on they may be listed: fewer are used straight from registers by some products */
+
 /* A worker's copies of x in the orders that products of some levels want, kept while calls belong to one loop: as many as there is room
  * for, then none again. `loop` is 0 at first; all is the kernels' own. */
 typedef struct ij_x_room {
@@ -32,6 +34,7 @@ typedef struct ij_x_room {
   int64_t used;
   struct {
     const float *x;
+    const int *rows;
     int64_t ldx, n, k;
     int what;
     int64_t at;
@@ -47,6 +50,7 @@ typedef struct ij_matmul {
   const void *w;
   int64_t w_stride;
   const float *x;
+  const int *rows; /* NULL, or where n >= IJ_LISTED_MIN: row t of x is that with number rows[t] */
   int64_t ldx;
   float *y;
   int64_t ldy;

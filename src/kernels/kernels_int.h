@@ -30,6 +30,8 @@ static inline int64_t ij__stretch_unit(const ij_matmul *m, ij_dtype type) {
   return ij__dtype_is_split(type) && m->group > len ? m->group : len;
 }
 
+static inline const float *ij__x_row(const ij_matmul *m, int64_t t) { return m->x + (m->rows ? m->rows[t] : t) * m->ldx; }
+
 /* Floats of scratch from the first that is aligned to 64 bytes. */
 #define IJ_SCRATCH_ALIGNED (IJ_MATMUL_SCRATCH - 16)
 static inline float *ij__aligned64(float *p) { return (float *)(void *)(((uintptr_t)p + 63) & ~(uintptr_t)63); }
@@ -46,7 +48,7 @@ static inline float *ij__x_place(const ij_matmul *m, int what, float *scratch, b
     room->n_kept = 0;
   }
   for (int i = 0; i < room->n_kept; i++) {
-    if (room->kept[i].x != m->x || room->kept[i].ldx != m->ldx || room->kept[i].n != m->n || room->kept[i].k != m->k) continue;
+    if (room->kept[i].x != m->x || room->kept[i].rows != m->rows || room->kept[i].ldx != m->ldx || room->kept[i].n != m->n || room->kept[i].k != m->k) continue;
     if (room->kept[i].what != what) continue;
     *made = true;
     return room->x + room->kept[i].at;
@@ -55,6 +57,7 @@ static inline float *ij__x_place(const ij_matmul *m, int what, float *scratch, b
   if (room->n_kept == 0) room->used = 0;
   const int i = room->n_kept++;
   room->kept[i].x = m->x;
+  room->kept[i].rows = m->rows;
   room->kept[i].ldx = m->ldx;
   room->kept[i].n = m->n;
   room->kept[i].k = m->k;

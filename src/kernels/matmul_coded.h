@@ -137,8 +137,9 @@ static void matmul_coded(const ij_matmul *m, int64_t r0, int64_t r1, float *scra
   } else { /* rows too long for a panel: tokens in small portions */
     ij_matmul part = *m;
     for (int64_t t = 0; t < m->n; t += part.n) {
-      part.n = IJ_MIN(m->n - t, (int64_t)CODED_MAX_N);
-      part.x = m->x + t * m->ldx;
+      part.n = m->rows ? 1 : IJ_MIN(m->n - t, (int64_t)CODED_MAX_N);
+      part.x = ij__x_row(m, t);
+      part.rows = NULL;
       part.y = m->y + t * m->ldy;
       coded_few(&part, r0, r1, type);
     }

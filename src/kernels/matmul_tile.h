@@ -41,10 +41,11 @@ INLINE int64_t type_bytes(const ij_dtype type) { return type == IJ_DTYPE_F32 ? 4
 
 /* ---- tails: the last k mod 16 values, padded with zeros ------------------------------------------------------------------------ */
 
-static void pad_x(float *out, const float *x, int64_t ldx, int64_t nt, int64_t k) {
-  int64_t done = k & ~(int64_t)15, left = k - done;
+/* Of tokens [t, t + nt). */
+static void pad_x(float *out, const ij_matmul *m, int64_t t, int64_t nt) {
+  int64_t done = m->k & ~(int64_t)15, left = m->k - done;
   memset(out, 0, (size_t)nt * 16 * sizeof *out);
-  for (int64_t t = 0; t < nt; t++) memcpy(out + t * 16, x + t * ldx + done, (size_t)left * sizeof *out);
+  for (int64_t i = 0; i < nt; i++) memcpy(out + i * 16, ij__x_row(m, t + i) + done, (size_t)left * sizeof *out);
 }
 
 INLINE void pad_w(float *out, const char *row, int64_t k, const ij_dtype type) {
@@ -169,9 +170,9 @@ INLINE void direct(const ij_matmul *m, int64_t r0, int64_t r1, const ij_dtype ty
     int64_t n_row = IJ_MIN(V, r1 - r);
     if (r + V >= r1 && m->w_next) lookahead_start(&f, m->w_next, m->w_stride, m->n_next, row_bytes);
     for (int64_t t = 0, nt; t < m->n; t += nt) {
-      nt = tile_tokens(m->n - t, DIRECT_NT);
-      const float *x = m->x + t * m->ldx;
-      if (m->k % 16 != 0) pad_x(x_tail, x, m->ldx, nt, m->k);
+      nt = m->rows ? 1 : tile_tokens(m->n - t, DIRECT_NT);
+      const float *x = ij__x_row(m, t);
+      if (m->k % 16 != 0) pad_x(x_tail, m, t, nt);
       switch (nt) {
         case 1: direct_batch(m, r, r + n_row, r1, &f, x, x_tail, sums, 1, type); break;
         case 2: direct_batch(m, r, r + n_row, r1, &f, x, x_tail, sums, 2, type); break;
@@ -207,7 +208,7 @@ typedef struct tile_args {
   ij_dtype type;
   bool pack;
   const float *x;
-  int64_t ldx, n_step;
+  int64_t x_at[NT], n_step; /* where the tokens' values are, from x on */
   float *parked;  /* partial sums between blocks: [pass][token][row][V] */
   bool first, last;
   float *sums;
@@ -251,7 +252,9 @@ INLINE void tile_block(const tile_args *a, const int nt, const bool pack, const 
     float *w = a->w + p * a->w_pass;
     const float *x = a->x + p * V;
     int64_t at = p * V * type_bytes(type);
-    const int64_t ldx = a->ldx, w_ahead_step = a->w_ahead_step, x_ahead_step = a->x_ahead_step;
+    const int64_t w_ahead_step = a->w_ahead_step, x_ahead_step = a->x_ahead_step;
+    int64_t x_at[NT];
+    UNROLL for (int t = 1; t < nt; t++) x_at[t] = a->x_at[t];
     for (int64_t s = a->n_step; s > 0; s--) {
       v_prefetch2(w_ahead);
       v_prefetch2(x_ahead);
@@ -259,7 +262,7 @@ INLINE void tile_block(const tile_args *a, const int nt, const bool pack, const 
       x_ahead += x_ahead_step;
 #if V == 8
       vec xs[NT]; /* 12 sums, 3 x and 1 w fill the 16 registers */
-      UNROLL for (int t = 0; t < nt; t++) xs[t] = v_load(x + t * ldx);
+      UNROLL for (int t = 0; t < nt; t++) xs[t] = v_load(t == 0 ? x : x + x_at[t]);
       UNROLL for (int r = 0; r < MR; r++) {
         vec b = tile_row(w, r, a, at, pack, type);
         UNROLL for (int t = 0; t < nt; t++) c[t][r] = v_fma(xs[t], b, c[t][r]);
@@ -268,7 +271,7 @@ INLINE void tile_block(const tile_args *a, const int nt, const bool pack, const 
       vec b[MR];
       UNROLL for (int r = 0; r < MR; r++) b[r] = tile_row(w, r, a, at, pack, type);
       UNROLL for (int t = 0; t < nt; t++) {
-        vec xt = v_load(x + t * ldx);
+        vec xt = v_load(t == 0 ? x : x + x_at[t]);
         UNROLL for (int r = 0; r < MR; r++) c[t][r] = v_fma(xt, b[r], c[t][r]);
       }
 #endif
@@ -380,13 +383,14 @@ static void decode_source(const panel *pn, tile_args *a, int64_t r, int64_t s0, 
   }
 }
 
-/* Steps [s0, s1) of k for all rows of the panel and tokens [t, t + nt). The block of x that comes next is fetched on the way: each
- * group takes a part of one of its rows. */
-static void panel_block(panel *pn, int64_t t, int64_t nt, int64_t s0, int64_t s1, const float *x, int64_t ldx, const float *x_next) {
+/* Steps [s0, s1) of k for all rows of the panel and tokens [t, t + nt), the values of which are at x and from there on at x_at. The block of
+ * x that comes next, from value `next_k` of token `next` on, is fetched on the way: each group takes a part of one of its rows. */
+static void panel_block(panel *pn, int64_t t, int64_t nt, int64_t s0, int64_t s1, const float *x, const int64_t *x_at, int64_t next, int64_t next_k) {
   const ij_matmul *m = pn->m;
   const int64_t all = ij__div_up(m->k, 16), parts = IJ_MAX(1, pn->n_group / nt), part_steps = ij__div_up(s1 - s0, parts);
   float sums[NT * BATCH];
-  tile_args a = {.w_pass = all * MR * V, .x = x, .ldx = ldx, .n_step = s1 - s0, .first = s0 == 0, .last = s1 == all};
+  tile_args a = {.w_pass = all * MR * V, .x = x, .n_step = s1 - s0, .first = s0 == 0, .last = s1 == all};
+  memcpy(a.x_at, x_at, sizeof a.x_at);
   a.w = pn->packed + s0 * MR * V;
   a.parked = pn->parked;
   a.x_ahead_step = ij__div_up(64, parts * PASSES);
@@ -400,7 +404,7 @@ static void panel_block(panel *pn, int64_t t, int64_t nt, int64_t s0, int64_t s1
     a.pack = t == 0;
     if (a.pack && pn->decode) decode_source(pn, &a, pn->r0 + g * MR, s0, s1);
     if (a.pack && !pn->decode) tile_source(&a, m, pn->r0 + g * MR, pn->r0 + pn->n_row - 1, s0);
-    a.x_ahead = (const char *)(x_next + x_row * m->ldx + x_part * part_steps * 16);
+    a.x_ahead = (const char *)(ij__x_row(m, IJ_MIN(next + x_row, m->n - 1)) + next_k + x_part * part_steps * 16);
     if (++x_part == parts) {
       x_part = 0;
       x_row = IJ_MIN(x_row + 1, nt - 1);
@@ -422,16 +426,19 @@ static void panel_run(panel *pn) {
   int64_t whole = m->k / 16, n_block = k_blocks(m), n_unit = whole / pn->unit;
   for (int64_t t = 0, nt; t < m->n; t += nt) {
     nt = tile_tokens(m->n - t, NT);
-    const float *x = m->x + t * m->ldx;
+    const float *x = ij__x_row(m, t);
+    int64_t x_at[NT] = {0}, next = t + nt < m->n ? t + nt : 0;
+    for (int64_t i = 1; i < nt; i++) x_at[i] = ij__x_row(m, t + i) - x;
     for (int64_t b = 0; b < n_block; b++) {
       int64_t s0 = n_unit * b / n_block * pn->unit, s1 = n_unit * (b + 1) / n_block * pn->unit;
-      const float *x_next = b + 1 < n_block ? x + s1 * 16 : m->x + (t + nt < m->n ? (t + nt) * m->ldx : 0);
-      panel_block(pn, t, nt, s0, s1, x + s0 * 16, m->ldx, x_next);
+      bool more = b + 1 < n_block;
+      panel_block(pn, t, nt, s0, s1, x + s0 * 16, x_at, more ? t : next, more ? s1 * 16 : 0);
     }
     if (m->k % 16 == 0) continue;
     float x_tail[NT * 16];
-    pad_x(x_tail, x, m->ldx, nt, m->k);
-    panel_block(pn, t, nt, whole, whole + 1, x_tail, 16, x);
+    pad_x(x_tail, m, t, nt);
+    for (int64_t i = 0; i < nt; i++) x_at[i] = i * 16;
+    panel_block(pn, t, nt, whole, whole + 1, x_tail, x_at, t, 0);
   }
 }
 

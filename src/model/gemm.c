@@ -28,7 +28,7 @@ void ij__product_announce(ij_product *p, const ij_weight *w, const ij_weight *ne
 }
 
 void ij__product_rows(const ij_net *net, const ij_weight *w, const ij_product *p, int64_t r0, int64_t r1, int worker) {
-  ij_matmul m = {.w = w->data, .w_stride = w->row_stride, .x = p->x, .ldx = p->ldx, .y = p->y, .ldy = p->ldy, .n = p->n, .k = w->cols};
+  ij_matmul m = {.w = w->data, .w_stride = w->row_stride, .x = p->x, .rows = p->rows, .ldx = p->ldx, .y = p->y, .ldy = p->ldy, .n = p->n, .k = w->cols};
   m.scales = w->scales;
   m.biases = w->biases;
   m.side_stride = w->side_stride;

@@ -22,6 +22,7 @@ ij_cut ij__gemm_cut(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_
 typedef struct ij_product {
   const float *x;
   float *y;
+  const int *rows; /* see ij_matmul */
   int64_t ldx, ldy, n;
   const char *next; /* first of the rows that this worker multiplies next, of the same type and stride, to be fetched meanwhile; or NULL */
   int64_t n_next, next_tokens; /* so many rows, by so many tokens */

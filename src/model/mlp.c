@@ -41,7 +41,7 @@ static bool in_turns(const ij_ffn *f, ij_weight *both) {
 static void ffn_in_part(const ffn_ctx *c, const ij_ffn *f, int64_t r0, int64_t r1, const ij_ffn *next, int64_t row, int worker) {
   const ij_kernels *k = c->net->kernels;
   int64_t w = c->width, n = r1 - r0;
-  ij_product p = {.x = f->x, .y = f->gu, .ldx = f->ldx, .ldy = 2 * w, .n = f->n, .loop = c->net->loop};
+  ij_product p = {.x = f->x, .rows = f->listed, .y = f->gu, .ldx = f->ldx, .ldy = 2 * w, .n = f->n, .loop = c->net->loop};
   ij_weight both, both_next;
   bool turns = in_turns(f, &both);
   if (turns) {
@@ -138,9 +138,11 @@ static void ffn_in(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t
   for (int j = 0; j < n_ffn; j++) {
     ij_ffn *f = &ffns[j];
     assert(f->gate.rows == c.width);
-    f->gather = f->rows && !evenly_apart(f->rows, f->n);
-    f->x = f->gather ? gathered : f->rows ? x + f->rows[0] * c.hidden : x;
-    f->ldx = f->rows && !f->gather && f->n > 1 ? (f->rows[1] - f->rows[0]) * c.hidden : c.hidden;
+    bool some = f->rows && f->n < IJ_LISTED_MIN;
+    f->listed = some ? NULL : f->rows;
+    f->gather = some && !evenly_apart(f->rows, f->n);
+    f->x = f->gather ? gathered : some ? x + f->rows[0] * c.hidden : x;
+    f->ldx = some && !f->gather && f->n > 1 ? (f->rows[1] - f->rows[0]) * c.hidden : c.hidden;
     f->gu = gu;
     f->act = act;
     if (f->gather) gathered += f->n * c.hidden;

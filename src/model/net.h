@@ -39,8 +39,9 @@ typedef struct ij_ffn {
   const float *weight;  /* [n], one per row */
   int64_t n;
   const float *x;       /* its input rows; set by mlp.c, like what follows */
+  const int *listed;    /* NULL, or which of those at x they are */
   int64_t ldx;
-  bool gather;          /* they are copies, because they do not lie at one distance */
+  bool gather;          /* they are copies, because they are few and do not lie at one distance */
   float *gu, *act;      /* [n, 2 * width], [n, width]: its part of the scratch */
 } ij_ffn;
 
@@ -49,7 +50,7 @@ typedef struct ij_scratch {
   float *h, *x, *y;            /* [N, H] residual stream, normalized input, block output */
   float *q, *r, *att;          /* [N, n_head * d], [N, n_head * d_rel], [N, n_head * d] */
   float *kv[2], *kv_conv[2];   /* [N, n_kv * d] raw projections and after the convolution; k, v */
-  float *gathered;             /* [N * k, H] inputs of routed experts whose rows do not lie at one distance */
+  float *gathered;             /* [N * k or fewer, H] inputs of routed experts with few rows, which do not lie at one distance */
   float *ffn_gu, *ffn_act;     /* [N * w * 2], [N * w], w = max(dense_width, (k + SH) * expert_width) */
   float *router;               /* [N, E + SH] */
   float *route_weight;         /* [N, k + SH] in order of expert, then shared */

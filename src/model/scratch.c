@@ -52,7 +52,7 @@ static void plan_ffn(planner *p, ij_scratch *s, const ij_config *c, size_t n) {
   size_t width = IJ_MAX((size_t)c->dense_width, (k + sh) * (size_t)c->expert_width);
   s->ffn_gu = take(p, n * width, 2 * sizeof(float));
   s->ffn_act = take(p, n * width, sizeof(float));
-  s->gathered = take(p, n > 1 ? n * k : 0, (size_t)c->hidden * sizeof(float));
+  s->gathered = take(p, n > 1 ? IJ_MIN(n * k, e * (IJ_LISTED_MIN - 1)) : 0, (size_t)c->hidden * sizeof(float));
   s->router = take(p, n * (e + sh), sizeof(float));
   s->route_weight = take(p, n * (k + sh), sizeof(float));
   s->row_weight = take(p, n * (k + sh) + n, sizeof(float));

@@ -50,7 +50,15 @@ static char *weights;
 static float *inputs, *want, *got, *scratch;
 static ij_x_room room;
 static uint64_t n_loop;
+static int listed[MAX_N];
 static const size_t y_floats = (size_t)MAX_N * (MAX_ROWS + 8) + 2 * GUARD;
+
+/* Now and then rows of x in another order, some twice, where that may be asked for. */
+static void list_rows(ij_matmul *m) {
+  if (m->n < IJ_LISTED_MIN || below(2)) return;
+  for (int64_t t = 0; t < m->n; t++) listed[t] = (int)below(m->n);
+  m->rows = listed;
+}
 
 static void fill_case(test_case *c, int kind) {
   int64_t size = c->type == IJ_DTYPE_F32 ? 4 : 2, row_bytes = c->m.k * size;
@@ -71,6 +79,7 @@ static void fill_case(test_case *c, int kind) {
   c->m.x = inputs + below(8);
   /* what lies behind the last row of x is poison for a kernel that reads too far and multiplies it by zero */
   inputs[(c->m.x - inputs) + (c->m.n - 1) * c->m.ldx + c->m.k] = INFINITY;
+  list_rows(&c->m);
 }
 
 static void run_case(const ij_kernels *k, test_case *c, float *y) {
@@ -252,6 +261,7 @@ static void fill_coded(test_case *c, int kind) {
   c->x = (float *)(void *)exact((m->n * m->ldx + 8) * 4);
   for (int64_t i = 0; i < m->n * m->ldx + 8; i++) c->x[i] = awkward(kind);
   m->x = c->x + below(8);
+  list_rows(m);
 }
 
 static void free_coded(test_case *c) {
@@ -357,6 +367,7 @@ static void coded_long_rows(void) {
   for (int i = 0; i < 4; i++) check_coded(IJ_DTYPE_NVFP4, 1, (IJ_X_ROOM + 4096) / 64, 0, 3, 0); /* no room for such a copy of x */
   check_coded(IJ_DTYPE_Q4_K, 8, 150, 0, 5, 0); /* too long for the tokens of a step side by side */
   check_coded(IJ_DTYPE_Q4_0, 9, 80000 / 32, 0, 3, 0);
+  for (int i = 0; i < 3; i++) check_coded(IJ_DTYPE_Q4_0, IJ_LISTED_MIN, 80000 / 32, 0, 3, 0);
   check_coded(IJ_DTYPE_AFFINE4, 25, 130, 0, 21, 0);
 }
 
@@ -384,6 +395,27 @@ static void coded_orders_of_x(void) {
       }
       free_coded(&c);
     }
+  }
+}
+
+/* A list of rows stands for a copy of them. */
+static void listed_rows(void) {
+  const ij_kernels *ref = ij__kernels_get(IJ_LEVEL_SCALAR);
+  const int64_t n = 30, k = 45;
+  for (int i = 0; i < 8; i++) {
+    test_case c = {.m = {.n = n, .k = k}, .r0 = 1, .r1 = 9, .type = types[i % 3]};
+    fill_case(&c, 0);
+    for (int64_t t = 0; t < n; t++) listed[t] = (int)below(n);
+    c.m.rows = listed;
+    run_case(ref, &c, want);
+    float *copy = (float *)(void *)exact(n * k * 4);
+    for (int64_t t = 0; t < n; t++) memcpy(copy + t * k, c.m.x + listed[t] * c.m.ldx, (size_t)k * sizeof *copy);
+    c.m.x = copy;
+    c.m.rows = NULL;
+    c.m.ldx = k;
+    run_case(ref, &c, got);
+    free(copy);
+    CHECK(memcmp(want, got, y_floats * sizeof *want) == 0);
   }
 }
 
@@ -467,6 +499,7 @@ int main(int argc, char **argv) {
   RUN(coded_dozens_of_tokens);
   RUN(coded_long_rows);
   RUN(coded_orders_of_x);
+  RUN(listed_rows);
   RUN(definition_against_double);
   RUN(order_is_the_one_order);
   RUN(measuring_loops_run);

@@ -22,7 +22,7 @@ static float row_dot(const void *row, ij_dtype dtype, const float *x, int64_t k)
 static void matmul(const ij_matmul *m, int64_t r0, int64_t r1, ij_dtype dtype) {
   for (int64_t r = r0; r < r1; r++) {
     const void *row = (const char *)m->w + r * m->w_stride;
-    for (int64_t t = 0; t < m->n; t++) m->y[t * m->ldy + r] = row_dot(row, dtype, m->x + t * m->ldx, m->k);
+    for (int64_t t = 0; t < m->n; t++) m->y[t * m->ldy + r] = row_dot(row, dtype, ij__x_row(m, t), m->k);
   }
 }
 
@@ -56,7 +56,7 @@ static void coded_row(const ij_matmul *m, int64_t r, int64_t t0, int64_t t1, ij_
     decode(w, &s);
     for (int64_t t = t0; t < t1; t++) {
       float *sum = sums[t - t0];
-      const float *x = m->x + t * m->ldx + s.c0;
+      const float *x = ij__x_row(m, t) + s.c0;
       for (int64_t i = 0; i < s.n; i++) sum[i % 16] = fmaf(w[i], x[i], sum[i % 16]);
     }
   }

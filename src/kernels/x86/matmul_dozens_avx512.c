@@ -222,7 +222,7 @@ static void dozens_pack(float *out, const ij_matmul *m, lane_order order) {
     for (int64_t t = 0, nt; t < m->n; t += nt, out += nt * n) {
       nt = dozens_nt(m->n - t);
       for (int64_t i = 0; i < nt; i++) {
-        const float *x = m->x + (t + i) * m->ldx + c0;
+        const float *x = ij__x_row(m, t + i) + c0;
         for (int64_t k = 0; k < n; k += 16) order_x(out + (k * nt + i * 16), x + k, from);
       }
     }
