@@ -25,7 +25,9 @@ static void fill_level(ij_kernels *k, ij_level level) {
     ij__decode_fill_avx512(k);
     ij__decode_low_fill_avx512(k);
     ij__matmul_fill_avx512(k);
-    ij__matmul_few_fill_avx512(k); /* this and the next two after the products to which they leave what they do not do */
+    ij__matmul_few_fill_avx512(k); /* this and the next four after the products to which they leave what they do not do */
+    ij__matmul_few_coded_fill_avx512(k);
+    ij__matmul_few_low_fill_avx512(k);
     ij__matmul_books_fill_avx512(k);
     ij__matmul_dozens_fill_avx512(k);
   }

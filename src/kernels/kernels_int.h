@@ -90,6 +90,8 @@ void ij__attn_fill_avx512(ij_kernels *k);
 void ij__decode_low_fill_avx512(ij_kernels *k);
 void ij__matmul_fill_avx512(ij_kernels *k);
 void ij__matmul_few_fill_avx512(ij_kernels *k);
+void ij__matmul_few_coded_fill_avx512(ij_kernels *k);
+void ij__matmul_few_low_fill_avx512(ij_kernels *k);
 void ij__matmul_books_fill_avx512(ij_kernels *k);
 void ij__matmul_dozens_fill_avx512(ij_kernels *k);
 void ij__decode_fill_avx512(ij_kernels *k);

@@ -27,17 +27,19 @@
 #define IJ_PANEL_STEP 64
 void ij__decode_panel_fill_avx512(ij_decode_fn *panel);
 
-/* Where sixteen values go: to y, steps `step` floats apart, or (fused) times x into sum. */
+/* Where sixteen values go: to y, steps `step` floats apart, or (fused) times x into sum, or (fused, kept not NULL) to registers there. */
 typedef struct sink {
   float *y;
   int64_t step;
   const float *x;
-  __m512 sum;
+  __m512 sum, *kept;
   bool fused;
 } sink;
 
 CODED void put(sink *k, const int64_t i, __m512 w) {
-  if (k->fused) {
+  if (k->kept) {
+    k->kept[i] = w;
+  } else if (k->fused) {
     k->sum = _mm512_fmadd_ps(_mm512_loadu_ps(k->x + 16 * i), w, k->sum);
   } else {
     _mm512_storeu_ps(k->y + k->step * i, w);
@@ -441,7 +443,9 @@ CODED void put_quarter(sink *k, const uint8_t *b, const float *s, const int j, c
 /* A block of a block type. */
 CODED void put_block(sink *k, const int64_t at, const uint8_t *b, const float *s, const ij_dtype type) {
   sink t = *k;
-  if (k->fused) {
+  if (k->kept) {
+    t.kept = k->kept + at;
+  } else if (k->fused) {
     t.x = k->x + 16 * at;
   } else {
     t.y = k->y + at * k->step;

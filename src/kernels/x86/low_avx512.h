@@ -356,6 +356,16 @@ CODED void iq1_m_half(sink *k, const low_ahead *a, const uint8_t *b, const int h
 #define LOW_OTHERS(X) X(q2_k, Q2_K) X(q3_k, Q3_K) X(iq3_xxs, IQ3_XXS) X(iq3_s, IQ3_S) X(tq2_0, TQ2_0)
 #define LOW_TYPES(X) LOW_BOOKS(X) LOW_OTHERS(X)
 
+CODED bool ij__is_low(const ij_dtype type) {
+  switch (type) {
+#define IS_LOW(name, id) case IJ_DTYPE_##id:
+    LOW_TYPES(IS_LOW)
+#undef IS_LOW
+      return true;
+    default: return false;
+  }
+}
+
 CODED void low_work_ahead(low_ahead *a, const uint8_t *b, const ij_dtype type) {
   switch (type) {
 #define AHEAD(name, id) \

@@ -14,36 +14,6 @@ CODED int64_t chunk_len(const ij_dtype type, const int shift) {
   return ij__dtype_is_affine(type) ? shift == 6 ? 64 : 32 : IJ_MAX(coded_len(type), (int64_t)64);
 }
 
-/* 32 or 64 values of groups of 2^shift, none of them in two groups. */
-CODED void fused_affine(sink *k, const fused_row *r, uint64_t c, uint64_t from, const int64_t n, const int shift, const int bits) {
-  const uint8_t *codes = r->codes + c / 32 * (uint64_t)(4 * bits);
-  const uint64_t g = (c - from) >> shift;
-  const affine t = affine_group(r->scales[g], r->biases[g], bits, true);
-  affine32(k, 0, codes, &t, bits, true);
-  if (n == 64) affine32(k, 2, codes + 4 * bits, &t, bits, true);
-}
-
-/* n values (a chunk, or one block or group) from value c of a row on, of which the scales begin at value `from`. Unsigned, because
- * divisions of signed numbers by powers of two take several operations. */
-CODED void fused_chunk(sink *k, const fused_row *r, uint64_t c, uint64_t from, const int64_t n, const ij_dtype type, const int shift) {
-  const int64_t len = coded_len(type), bytes = coded_bytes(type);
-  const uint8_t *b = r->codes + c / (uint64_t)len * (uint64_t)bytes;
-  if (ij__dtype_is_affine(type)) {
-    fused_affine(k, r, c, from, n, shift, (int)(bytes / 4));
-  } else if (ij__dtype_is_block(type)) {
-    const float *s = r->scales + (c - from) / (uint64_t)len * (uint64_t)block_scales_len(type);
-#pragma GCC unroll 2
-    for (int i = 0; i < n / len; i++) put_block(k, i * (len / 16), b + i * bytes, s + i * block_scales_len(type), type);
-  } else {
-#pragma GCC unroll 4
-    for (int i = 0; i < n / len; i++) {
-      if (type == IJ_DTYPE_NVFP4_SPLIT) nvfp4_split(k, i, b + 8 * i, r->bytes[c / 16 + (uint64_t)i]);
-      if (type == IJ_DTYPE_MXFP4_SPLIT) mxfp4_split(k, 2 * i, b + 16 * i, r->bytes[c / 32 + (uint64_t)i]);
-      if (type == IJ_DTYPE_MXFP8_SPLIT) mxfp8_split(k, 2 * i, b + 32 * i, r->bytes[c / 32 + (uint64_t)i]);
-    }
-  }
-}
-
 /* n values of the four rows from value `at` on, of which the scales begin at value `from`, a chunk at a time. */
 CODED void fused_span(const fused_ctx *f, const fused_row *row, vec (*c)[PASSES], int64_t at, int64_t from, const int64_t n,
                       const int64_t chunk, const ij_dtype type, const int shift) {
