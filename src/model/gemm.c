@@ -15,7 +15,8 @@ ij_cut ij__gemm_cut(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_
   int64_t chunk = row_bytes > 0 ? several * CHUNK_BYTES / row_bytes : many, max = n >= MANY_ROWS ? many : IJ_CHUNK_ROWS_MAX;
   int64_t rows = IJ_MIN(n >= MANY_ROWS ? many / 4 : n > 1 ? CHUNK_BATCH : CHUNK_ROWS_MIN, w_rows / (8 * ij__pool_threads(net->pool)));
   rows = IJ_MAX(rows > batch ? rows - rows % batch : rows, several * CHUNK_STREAMS);
-  if (n >= MANY_ROWS) chunk = IJ_MIN(many, IJ_MAX(w_rows / ij__pool_threads(net->pool), 1)); /* some for every thread */
+  if (n >= MANY_ROWS) chunk = many;
+  if (w_rows * row_bytes * n >= CHUNK_BYTES) chunk = IJ_MIN(chunk, IJ_MAX(w_rows / ij__pool_threads(net->pool), 1)); /* some for every thread */
   while (most * rows < chunk && 2 * most * rows <= max) most *= 2;
   return (ij_cut){.rows = rows, .most = most};
 }
