@@ -14,10 +14,11 @@ static void fill_level(ij_kernels *k, ij_level level) {
     ij__attn_fill_avx2(k);
     ij__decode_fill_avx2(k);
     ij__matmul_fill_avx2(k);       /* after the decoders, which it uses */
-    ij__matmul_fused_fill_avx2(k); /* this and the next three after the products to which they leave what they do not do */
+    ij__matmul_fused_fill_avx2(k); /* this and the next four after the products to which they leave what they do not do */
     ij__matmul_few_k_fill_avx2(k);
     ij__matmul_few_iq_fill_avx2(k);
     ij__matmul_few_small_fill_avx2(k);
+    ij__matmul_dozens_fill_avx2(k);
   }
   if (level == IJ_LEVEL_AVX512) {
     ij__elem_fill_avx512(k);

@@ -83,6 +83,7 @@ void ij__matmul_fused_fill_avx2(ij_kernels *k);
 void ij__matmul_few_k_fill_avx2(ij_kernels *k);
 void ij__matmul_few_iq_fill_avx2(ij_kernels *k);
 void ij__matmul_few_small_fill_avx2(ij_kernels *k);
+void ij__matmul_dozens_fill_avx2(ij_kernels *k);
 void ij__decode_fill_avx2(ij_kernels *k);
 
 void ij__elem_fill_avx512(ij_kernels *k);

@@ -1,0 +1,197 @@
+/* matmul_dozens_avx2.c: nine to some dozens of tokens times block and split types, as the experts of a prompt and sessions stepped together need it.
+ *
+ * So few tokens leave decoding a large share, and a panel as of matmul_tile.h would pass through the second-level cache for their sake.
+ * Here eight rows are decoded a block of k at a time into a buffer that stays in the first-level cache, and x passes by: laid out anew
+ * before, three tokens of a step side by side, so that it streams from the second-level cache, which must hold it. Four rows and one half
+ * of a step make the twelve sums of a pass; they are parked between blocks (k still ascends in every lane). The weights of the next block
+ * are fetched meanwhile. (matmul_dozens_avx512.c is the same for larger registers; float types, which it takes too, are no better for it here.)
+ */
+#include "kernels/x86/vec_avx2.h"
+#include "kernels/matmul_fold.h"
+#include "kernels/kernels_int.h"
+#include "kernels/x86/decode_avx2.h"
+
+enum {
+  DOZENS_MIN_N = 9,
+  DOZENS_MAX_N = 64,    /* for more a panel is as good, or better */
+  DOZENS_NT = 3,        /* tokens of a tile */
+  DOZENS_ROWS = V,
+  DOZENS_BLOCK = 512,   /* values: eight rows of them are 16 KB */
+  DOZENS_X = 160 * 1024 /* floats of x at most, of which the second-level cache keeps hold */
+};
+
+/* Products of any number of tokens, which do what is left to them here, and the decoders. */
+static void (*general[IJ_DTYPE_COUNT])(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
+static ij_decode_fn decoders[IJ_DTYPE_COUNT];
+
+/* What stays the same for all rows, and a block of eight of them, decoded. */
+typedef struct dozens {
+  const ij_matmul *m;
+  ij_dtype type;
+  int64_t r1, len, bytes, n_tile; /* values and bytes of a block of the type */
+  float *x;                       /* [block of k][tile][step][token][16] */
+  float *parked;                  /* [tile][token][row][16] */
+  _Alignas(64) float w[DOZENS_ROWS * DOZENS_BLOCK];
+} dozens;
+
+/* Rows to fetch, `span` bytes of each, `quota` lines at a time. */
+typedef struct fetch_ahead {
+  const char *row;
+  int64_t n_row, stride, at, span, quota;
+} fetch_ahead;
+
+/* Tokens of the next tile of n_left: three, or two where that leaves none alone. */
+INLINE int64_t dozens_nt(int64_t n_left) { return n_left == 4 || n_left < DOZENS_NT ? IJ_MIN(n_left, 2) : DOZENS_NT; }
+
+/* Values c0 to c0 + n of DOZENS_ROWS rows from r on, of which those that are not there repeat the last. */
+static void dozens_decode(dozens *d, int64_t r, int64_t c0, int64_t n) {
+  for (int64_t i = 0; i < DOZENS_ROWS; i++) {
+    ij_stretch s = ij__stretch_of(d->m, IJ_MIN(r + i, d->r1 - 1));
+    s.c0 = c0;
+    s.n = n;
+    decoders[d->type](d->w + i * DOZENS_BLOCK, &s);
+  }
+}
+
+/* What comes after values c0 to c0 + n of the rows from r on: the next block of theirs, the next rows, or what the caller says. */
+static fetch_ahead dozens_ahead(const dozens *d, int64_t r, int64_t c0, int64_t n) {
+  const ij_matmul *m = d->m;
+  const bool same = c0 + n < m->k;
+  const int64_t from = same ? c0 + n : 0, next = same ? r : r + DOZENS_ROWS;
+  fetch_ahead f = {.stride = m->w_stride, .span = IJ_MIN(m->k - from, (int64_t)DOZENS_BLOCK) / d->len * d->bytes};
+  f.row = (const char *)m->w + next * m->w_stride + from / d->len * d->bytes;
+  f.n_row = IJ_MIN((int64_t)DOZENS_ROWS, d->r1 - next);
+  if (f.n_row <= 0 && m->w_next) {
+    f.n_row = IJ_MIN((int64_t)DOZENS_ROWS, m->n_next);
+    f.row = m->w_next;
+  }
+  f.quota = ij__div_up(DOZENS_ROWS * ij__div_up(f.span, 64), d->n_tile);
+  return f;
+}
+
+static void fetch_some(fetch_ahead *f) {
+  for (int64_t i = 0; i < f->quota && f->n_row > 0; i++) {
+    v_prefetch2(f->row + f->at);
+    f->at += 64;
+    if (f->at < f->span) continue;
+    f->at = 0;
+    f->row += f->stride;
+    f->n_row--;
+  }
+}
+
+/* One half of a block of k for four rows and nt tokens. parked: [token][DOZENS_ROWS][16]. */
+INLINE void dozens_pass(const float *w, const float *x, int64_t n_step, float *parked, const bool first, const int nt) {
+  vec c[DOZENS_NT][MR];
+  UNROLL for (int t = 0; t < nt; t++) {
+    UNROLL for (int r = 0; r < MR; r++) c[t][r] = first ? v_zero() : v_load(parked + (t * DOZENS_ROWS + r) * 16);
+  }
+  for (int64_t s = 0; s < n_step; s++, w += 16, x += nt * 16) {
+    vec xs[DOZENS_NT];
+    UNROLL for (int t = 0; t < nt; t++) xs[t] = v_load(x + t * 16);
+    UNROLL for (int r = 0; r < MR; r++) {
+      vec b = v_load(w + r * DOZENS_BLOCK);
+      UNROLL for (int t = 0; t < nt; t++) c[t][r] = v_fma(xs[t], b, c[t][r]);
+    }
+  }
+  UNROLL for (int t = 0; t < nt; t++) {
+    UNROLL for (int r = 0; r < MR; r++) v_store(parked + (t * DOZENS_ROWS + r) * 16, c[t][r]);
+  }
+}
+
+INLINE void dozens_tile(const dozens *d, const float *x, int64_t n_step, float *parked, const bool first, const int nt) {
+  for (int64_t r = 0; r < DOZENS_ROWS; r += MR) {
+    for (int64_t half = 0; half < 16; half += V) dozens_pass(d->w + r * DOZENS_BLOCK + half, x + half, n_step, parked + r * 16 + half, first, nt);
+  }
+}
+
+static void dozens_tile_any(const dozens *d, const float *x, int64_t n_step, float *parked, bool first, int64_t nt) {
+  switch (nt) {
+    case 1: dozens_tile(d, x, n_step, parked, first, 1); break;
+    case 2: dozens_tile(d, x, n_step, parked, first, 2); break;
+    default: dozens_tile(d, x, n_step, parked, first, 3);
+  }
+}
+
+/* x as the tiles use it. */
+static void dozens_pack(float *out, const ij_matmul *m) {
+  for (int64_t c0 = 0, n; c0 < m->k; c0 += n) {
+    n = IJ_MIN(m->k - c0, (int64_t)DOZENS_BLOCK);
+    for (int64_t t = 0, nt; t < m->n; t += nt, out += nt * n) {
+      nt = dozens_nt(m->n - t);
+      for (int64_t i = 0; i < nt; i++) {
+        const float *x = ij__x_row(m, t + i) + c0;
+        for (int64_t k = 0; k < n; k += 16) memcpy(out + (k * nt + i * 16), x + k, 16 * sizeof *x);
+      }
+    }
+  }
+}
+
+/* y of n_row rows from r on, from the parked sums. */
+static void dozens_store(const dozens *d, int64_t r, int64_t n_row) {
+  const float *parked = d->parked;
+  for (int64_t t = 0; t < d->m->n; t++, parked += DOZENS_ROWS * 16) {
+    float sums[BATCH];
+    for (int64_t g = 0; g < BATCH_GROUPS; g++) {
+      vec c[MR][PASSES];
+      UNROLL for (int i = 0; i < MR; i++) {
+        UNROLL for (int p = 0; p < PASSES; p++) c[i][p] = v_load(parked + (g * MR + i) * 16 + p * V);
+      }
+      store_sums(sums + g * 16, 0, MR, c);
+    }
+    store_batch(d->m->y + t * d->m->ldy + r, 0, sums, 1, n_row);
+  }
+}
+
+/* All of k for DOZENS_ROWS rows from r on. */
+static void dozens_rows(dozens *d, int64_t r) {
+  const ij_matmul *m = d->m;
+  const float *x = d->x;
+  for (int64_t c0 = 0, n; c0 < m->k; c0 += n) {
+    n = IJ_MIN(m->k - c0, (int64_t)DOZENS_BLOCK);
+    fetch_ahead f = dozens_ahead(d, r, c0, n);
+    dozens_decode(d, r, c0, n);
+    float *parked = d->parked;
+    for (int64_t t = 0, nt; t < m->n; t += nt, x += nt * n, parked += nt * DOZENS_ROWS * 16) {
+      nt = dozens_nt(m->n - t);
+      fetch_some(&f);
+      dozens_tile_any(d, x, n / 16, parked, c0 == 0, nt);
+    }
+  }
+}
+
+static void matmul_dozens(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, ij_dtype type) {
+  if (m->n < DOZENS_MIN_N || m->n > DOZENS_MAX_N || m->k % 16 != 0 || m->n * m->k > DOZENS_X) {
+    general[type](m, r0, r1, scratch);
+    return;
+  }
+  dozens d;
+  d.m = m;
+  d.type = type;
+  d.r1 = r1;
+  d.len = ij__dtype_block_len(type);
+  d.bytes = ij__dtype_block_bytes(type);
+  d.n_tile = ij__div_up(m->n, DOZENS_NT);
+  bool made;
+  d.x = ij__x_place(m, IJ_X_AVX2 + 2 * IJ_ORDER_COUNT, scratch, &made);
+  d.parked = ij__aligned64(scratch + m->n * m->k);
+  if (!made) dozens_pack(d.x, m);
+  for (int64_t r = r0; r < r1; r += DOZENS_ROWS) {
+    dozens_rows(&d, r);
+    dozens_store(&d, r, IJ_MIN((int64_t)DOZENS_ROWS, r1 - r));
+  }
+}
+
+#define MATMUL_DOZENS(id)                                                                                                        \
+  static void matmul_dozens_##id(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {                                   \
+    matmul_dozens(m, r0, r1, scratch, IJ_DTYPE_##id);                                                                            \
+  }
+IJ_CODED_LIST(MATMUL_DOZENS)
+
+void ij__matmul_dozens_fill_avx2(ij_kernels *k) {
+  memcpy(general, k->matmul, sizeof general);
+  memcpy(decoders, k->decode, sizeof decoders);
+#define SET_DOZENS(id) k->matmul[IJ_DTYPE_##id] = matmul_dozens_##id;
+  IJ_CODED_LIST(SET_DOZENS)
+#undef SET_DOZENS
+}
