@@ -8,6 +8,8 @@
 
 enum { CODED_STRETCH = 256 }; /* values: a multiple of every block length and group, and short, so that decoding runs beside the products */
 
+_Static_assert(CODED_MAX_N < IJ_LISTED_MIN, "the buffer takes rows of x as they lie");
+
 /* Decoders of this level, copied from the table when the level's fill function runs. */
 static ij_decode_fn decoders[IJ_DTYPE_COUNT];
 

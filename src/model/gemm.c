@@ -3,6 +3,8 @@
  */
 #include "model/gemm.h"
 
+#include <assert.h>
+
 #define CHUNK_BYTES (512 * 1024) /* of weights per chunk when few rows share them: prefetching stays inside a chunk, so it should be long */
 #define CHUNK_ROWS_MIN 32        /* of the last chunks of a loop over one row, which are what threads wait for: starting one costs as much as a few rows */
 #define CHUNK_BATCH 16           /* the same over several, and what their chunks should be multiples of: they fold so many sums at a time */
@@ -39,6 +41,7 @@ void ij__product_rows(const ij_net *net, const ij_weight *w, const ij_product *p
     m.x_room = &net->s.x_rooms[worker];
     m.loop = p->loop;
   }
+  assert(!p->rows || p->n >= IJ_LISTED_MIN);
   if (p->next) {
     m.w_next = p->next;
     m.n_next = p->n_next;

@@ -138,11 +138,11 @@ static void ffn_in(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t
   for (int j = 0; j < n_ffn; j++) {
     ij_ffn *f = &ffns[j];
     assert(f->gate.rows == c.width);
-    bool some = f->rows && f->n < IJ_LISTED_MIN;
-    f->listed = some ? NULL : f->rows;
-    f->gather = some && !evenly_apart(f->rows, f->n);
-    f->x = f->gather ? gathered : some ? x + f->rows[0] * c.hidden : x;
-    f->ldx = some && !f->gather && f->n > 1 ? (f->rows[1] - f->rows[0]) * c.hidden : c.hidden;
+    bool few = f->rows && f->n < IJ_LISTED_MIN;
+    f->listed = few ? NULL : f->rows;
+    f->gather = few && !evenly_apart(f->rows, f->n);
+    f->x = f->gather ? gathered : few ? x + f->rows[0] * c.hidden : x;
+    f->ldx = few && !f->gather && f->n > 1 ? (f->rows[1] - f->rows[0]) * c.hidden : c.hidden;
     f->gu = gu;
     f->act = act;
     if (f->gather) gathered += f->n * c.hidden;

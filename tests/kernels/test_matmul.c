@@ -188,11 +188,6 @@ static void nothing_to_do(void) {
 
 /* ---- block and split types ---- */
 
-static int64_t unit_of(const test_case *c) {
-  int64_t len = ij__dtype_block_len(c->type);
-  return ij__dtype_is_split(c->type) && c->m.group > len ? c->m.group : len;
-}
-
 /* Sidecars: kind 0 and 1 finite, kind 2 anything. E8M0 mostly near 1. */
 static void fill_side(uint8_t *p, int64_t n, ij_dtype type, int kind) {
   for (int64_t i = 0; i < n; i++) {
@@ -294,18 +289,20 @@ static bool check_decoded(test_case *c) {
   return false;
 }
 
-static bool check_coded(ij_dtype type, int64_t n, int64_t units, int64_t r0, int64_t r1, int kind) {
-  static const ij_dtype sides[] = {IJ_DTYPE_F32, IJ_DTYPE_BF16, IJ_DTYPE_F16};
-  test_case c = {.m = {.n = n, .side_dtype = IJ_DTYPE_U8, .group = (int)ij__dtype_block_len(type)}, .r0 = r0, .r1 = r1, .type = type};
-  if (ij__dtype_is_affine(type)) {
-    c.m.group = 32 << below(3);
-    c.m.side_dtype = sides[below(3)];
-  }
-  c.m.k = units * unit_of(&c);
+static bool check_sided(ij_dtype type, int64_t n, int64_t k, int group, ij_dtype side, int64_t r0, int64_t r1, int kind) {
+  test_case c = {.m = {.n = n, .k = k, .side_dtype = side, .group = group}, .r0 = r0, .r1 = r1, .type = type};
   fill_coded(&c, kind);
   bool ok = compare_levels(&c, kind) && check_decoded(&c);
   free_coded(&c);
   return ok;
+}
+
+static bool check_coded(ij_dtype type, int64_t n, int64_t units, int64_t r0, int64_t r1, int kind) {
+  static const ij_dtype sides[] = {IJ_DTYPE_F32, IJ_DTYPE_BF16, IJ_DTYPE_F16};
+  const int64_t len = ij__dtype_block_len(type);
+  if (!ij__dtype_is_affine(type)) return check_sided(type, n, units * len, (int)len, IJ_DTYPE_U8, r0, r1, kind);
+  const int group = 32 << below(3);
+  return check_sided(type, n, units * IJ_MAX(group, len), group, sides[below(3)], r0, r1, kind);
 }
 
 #define CODED_FOR_ALL(type) for (ij_dtype type = IJ_DTYPE_Q4_0; type <= IJ_DTYPE_MXFP8_SPLIT; type = (ij_dtype)(type + 1))
@@ -340,11 +337,16 @@ static void coded_every_number_of_rows(void) {
   }
 }
 
-/* Several blocks of k and batches of rows, the last of each in part; k of whole times 256 values and of others. */
+/* Several blocks of k and batches of rows, the last of each in part; k of whole times 256 values and of others. Affine types in every group, without
+ * the float32 sides that only the general way takes. */
 static void coded_few_tokens(void) {
   CODED_FOR_ALL(type) {
     for (int64_t n = 2; n <= 8; n++) {
-      if (!check_coded(type, n, (n % 2 ? 1280 : 1536) / ij__dtype_block_len(type), 1, 18 + below(20), (int)(n % 3))) break;
+      int64_t len = ij__dtype_block_len(type), k = n % 2 ? 1280 : 1536, r1 = 18 + below(20);
+      for (int group = 32; group <= 128 && ij__dtype_is_affine(type); group *= 2) {
+        if (!check_sided(type, n, k, group, group == 64 ? IJ_DTYPE_BF16 : IJ_DTYPE_F16, 1, r1, (int)(n % 3))) return;
+      }
+      if (!ij__dtype_is_affine(type) && !check_coded(type, n, k / len, 1, r1, (int)(n % 3))) break;
     }
     check_coded(type, 2 + below(7), 1330 / ij__dtype_block_len(type), 1, 18 + below(8), 1);
   }
@@ -396,6 +398,27 @@ static void coded_orders_of_x(void) {
       free_coded(&c);
     }
   }
+}
+
+/* Two lists of rows of one x take turns with one number and one room. */
+static void lists_of_rows_and_rooms(void) {
+  enum { N = IJ_LISTED_MIN };
+  int lists[2][N];
+  float *y[2] = {want, got};
+  test_case c = {.m = {.n = N, .k = 512, .group = 256, .side_dtype = IJ_DTYPE_U8, .x_room = &room}, .r1 = 9, .type = IJ_DTYPE_Q4_K};
+  fill_coded(&c, 0);
+  for (int level = 0; level < IJ_LEVEL_COUNT; level++) {
+    const ij_kernels *k = ij__kernels_get((ij_level)level);
+    c.m.loop = ++n_loop;
+    for (int turn = 0; turn < 4; turn++) {
+      for (int t = 0; t < N; t++) lists[turn % 2][t] = turn % 2 ? N - 1 - t : t;
+      c.m.rows = lists[turn % 2];
+      c.m.y = y[turn % 2];
+      k->matmul[c.type](&c.m, 0, c.r1, scratch);
+    }
+    for (int t = 0; t < N; t++) CHECK(memcmp(want + t * c.m.ldy, got + (N - 1 - t) * c.m.ldy, (size_t)c.r1 * sizeof *got) == 0);
+  }
+  free_coded(&c);
 }
 
 /* A list of rows stands for a copy of them. */
@@ -500,6 +523,7 @@ int main(int argc, char **argv) {
   RUN(coded_long_rows);
   RUN(coded_orders_of_x);
   RUN(listed_rows);
+  RUN(lists_of_rows_and_rooms);
   RUN(definition_against_double);
   RUN(order_is_the_one_order);
   RUN(measuring_loops_run);

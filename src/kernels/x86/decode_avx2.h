@@ -47,8 +47,8 @@ IJ_AVX2 void ij__put(ij_sink *k, const int64_t i, __m256 w) {
   if (!k->fused) {
     _mm256_storeu_ps(k->y + 8 * i, w);
   } else if (!k->without[half]) {
-    IJ_UNROLL for (int t = 0; t < k->n; t++) {
-      k->sum[half][t] = _mm256_fmadd_ps(_mm256_loadu_ps(k->x + (i / 2 * k->n + t) * 16 + 8 * half), w, k->sum[half][t]);
+    IJ_UNROLL for (int t = 0; t < IJ_SINK_TOKENS; t++) { /* a number of turns that compilers see before they know n */
+      if (t < k->n) k->sum[half][t] = _mm256_fmadd_ps(_mm256_loadu_ps(k->x + (i / 2 * k->n + t) * 16 + 8 * half), w, k->sum[half][t]);
     }
   }
 }

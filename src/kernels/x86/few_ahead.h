@@ -10,6 +10,8 @@
 
 #include "kernels/kernels_int.h"
 
+_Static_assert(8 < IJ_LISTED_MIN, "these products take rows of x as they lie");
+
 typedef struct few_ahead {
   const char *at;       /* what is fetched next */
   const char *start;

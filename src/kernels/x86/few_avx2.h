@@ -24,6 +24,8 @@ enum {
   FEW_LEN = FEW_SPANS * SPAN
 };
 
+_Static_assert(FEW_ROWS % V == 0, "batches are folded by V rows");
+
 /* Products of any number of tokens, which do what is left to them here. */
 static void (*general[IJ_DTYPE_COUNT])(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
 
@@ -104,15 +106,6 @@ typedef struct few_type {
   void (*block[FEW_NT + 1])(few_ctx *f, int64_t n_row);
 } few_type;
 
-static const float *few_x(const ij_matmul *m, float *scratch, ij_order order) {
-  bool made;
-  float *out = ij__x_place(m, IJ_X_AVX2 + IJ_ORDER_COUNT + (int)order, scratch, &made);
-  for (int64_t t = 0; t < m->n && !made; t++) {
-    for (int64_t k = 0; k < m->k; k += 16) order_step(out + k * m->n + t * 16, m->x + t * m->ldx + k, order);
-  }
-  return out;
-}
-
 /* Rows of other lengths than whole spans are left to the general way, and so are float32 scales; no published file has either. */
 static void matmul_few(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, ij_dtype type, const few_type *of) {
   const bool wide_side = ij__dtype_is_affine(type) && m->side_dtype == IJ_DTYPE_F32;
@@ -122,7 +115,7 @@ static void matmul_few(const ij_matmul *m, int64_t r0, int64_t r1, float *scratc
   }
   few_ctx f;
   f.m = m;
-  f.x = few_x(m, scratch, span_order(type));
+  f.x = x_in_steps(m, scratch, span_order(type));
   f.nt = m->n;
   if ((r1 - r0) % FEW_ROWS != 0) memset(f.parked, 0, sizeof f.parked); /* rows that a short batch lacks are folded too, and dropped */
   for (int64_t r = r0; r < r1; r += FEW_ROWS) {

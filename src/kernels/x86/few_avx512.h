@@ -115,17 +115,15 @@ CODED int64_t few_piece(const ij_dtype type, const int64_t n) {
   return ij__is_low(type) ? 128 : ij__dtype_is_affine(type) ? 32 : has_quarters(type) ? 64 : n;
 }
 
-/* Piece j of n values from value c of a row on. */
+/* Piece j of n values from value c of a row on, in w where it lies in its block, or from the beginning where blocks are not longer. */
 CODED void few_decode(vec *w, const fused_row *r, const low_ahead *a, uint64_t c, uint64_t from, const int j, const int64_t n, const int shift,
                       const ij_dtype type) {
   const int64_t piece = few_piece(type, n);
   const uint8_t *block = r->codes + c / (uint64_t)coded_len(type) * (uint64_t)coded_bytes(type);
   sink s = {.fused = true, .kept = w};
   if (ij__is_low(type)) {
-    s.kept = w - j * piece / 16; /* a half counts from the beginning of its block */
     low_half(&s, a, block, j, type);
   } else if (has_quarters(type)) {
-    s.kept = w - j * piece / 16;
     put_quarter(&s, block, r->scales + (c - from) / 256 * (uint64_t)block_scales_len(type), j, type);
   } else {
     fused_chunk(&s, r, c + (uint64_t)(j * piece), from, piece, type, shift);
@@ -141,13 +139,14 @@ CODED void few_by_rows(vec (*sum)[FEW_NT], const fused_row *row, const float *x,
     UNROLL for (int r = 0; r < few_rows(nt); r++) low_work_ahead(&a[r], row[r].codes + c / 256 * (uint64_t)coded_bytes(type), type);
   }
   UNROLL for (int j = 0; j < n / piece; j++, x += piece * nt) {
+    const int first = coded_len(type) > piece ? (int)(j * piece / 16) : 0;
     vec w[4][16];
     UNROLL for (int r = 0; r < few_rows(nt); r++) few_decode(w[r], &row[r], &a[r], c, from, j, n, shift, type);
     UNROLL for (int i = 0; i < piece / 16; i++) {
       UNROLL for (int t = 0; t < nt; t++) {
         vec v = v_load(x + (i * nt + t) * 16);
         IN_REGISTER(v);
-        UNROLL for (int r = 0; r < few_rows(nt); r++) sum[r][t] = v_fma(v, w[r][i], sum[r][t]);
+        UNROLL for (int r = 0; r < few_rows(nt); r++) sum[r][t] = v_fma(v, w[r][first + i], sum[r][t]);
       }
     }
   }
@@ -230,6 +229,7 @@ static void few_batch(few_ctx *f, int64_t r) {
 
 /* The scales of n rows of the batch for the block of k: all before the first is used, so that nothing waits. */
 CODED void few_scales(few_ctx *f, int64_t n, const ij_dtype type) {
+  if (ij__is_low(type)) return; /* low_work_ahead has theirs */
   for (int64_t i = 0; i < n; i += 4) fused_scales_of_four(&f->rows[i], f->c0, f->n, type, f->shift);
 }
 

@@ -24,6 +24,16 @@ static inline void order_step(float *out, const float *x, ij_order order) {
   v_store(out + 8, odd);
 }
 
+/* x, the tokens of a step side by side: [step of 16 values][token][16]. */
+static inline const float *x_in_steps(const ij_matmul *m, float *scratch, ij_order order) {
+  bool made;
+  float *out = ij__x_place(m, IJ_X_AVX2 + (int)order, scratch, &made);
+  for (int64_t t = 0; t < m->n && !made; t++) {
+    for (int64_t k = 0; k < m->k; k += 16) order_step(out + k * m->n + t * 16, m->x + t * m->ldx + k, order);
+  }
+  return out;
+}
+
 /* Sums back in the order of values. */
 INLINE void plain_order(vec c[PASSES], const ij_order order) {
   if (order == IJ_ORDER_PLAIN) return;

@@ -24,6 +24,8 @@ enum {
 static void (*general[IJ_DTYPE_COUNT])(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
 static ij_decode_fn decoders[IJ_DTYPE_COUNT];
 
+_Static_assert(DOZENS_X + DOZENS_MAX_N * DOZENS_ROWS * 16 <= IJ_SCRATCH_ALIGNED - 16, "x and the parked sums lie in scratch");
+
 /* What stays the same for all rows, and a block of eight of them, decoded. */
 typedef struct dozens {
   const ij_matmul *m;
@@ -40,7 +42,7 @@ typedef struct fetch_ahead {
   int64_t n_row, stride, at, span, quota;
 } fetch_ahead;
 
-/* Tokens of the next tile of n_left: three, or two where that leaves none alone. */
+/* Tokens of the next tile of n_left: three, or two where that leaves none alone; so never one, of nine and more. */
 INLINE int64_t dozens_nt(int64_t n_left) { return n_left == 4 || n_left < DOZENS_NT ? IJ_MIN(n_left, 2) : DOZENS_NT; }
 
 /* Values c0 to c0 + n of DOZENS_ROWS rows from r on, of which those that are not there repeat the last. */
@@ -107,7 +109,6 @@ INLINE void dozens_tile(const dozens *d, const float *x, int64_t n_step, float *
 
 static void dozens_tile_any(const dozens *d, const float *x, int64_t n_step, float *parked, bool first, int64_t nt) {
   switch (nt) {
-    case 1: dozens_tile(d, x, n_step, parked, first, 1); break;
     case 2: dozens_tile(d, x, n_step, parked, first, 2); break;
     default: dozens_tile(d, x, n_step, parked, first, 3);
   }
@@ -173,7 +174,7 @@ static void matmul_dozens(const ij_matmul *m, int64_t r0, int64_t r1, float *scr
   d.bytes = ij__dtype_block_bytes(type);
   d.n_tile = ij__div_up(m->n, DOZENS_NT);
   bool made;
-  d.x = ij__x_place(m, IJ_X_AVX2 + 2 * IJ_ORDER_COUNT, scratch, &made);
+  d.x = ij__x_place(m, IJ_X_AVX2 + IJ_ORDER_COUNT, scratch, &made);
   d.parked = ij__aligned64(scratch + m->n * m->k);
   if (!made) dozens_pack(d.x, m);
   for (int64_t r = r0; r < r1; r += DOZENS_ROWS) {

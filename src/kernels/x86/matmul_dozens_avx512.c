@@ -48,7 +48,7 @@ typedef struct dozens {
   _Alignas(64) float w[DOZENS_ROWS * DOZENS_BLOCK];
 } dozens;
 
-/* Tokens of the next tile of n_left: three, or two where that leaves none alone. */
+/* Tokens of the next tile of n_left: three, or two where that leaves none alone; so never one, of nine and more. */
 INLINE int64_t dozens_nt(int64_t n_left) { return n_left == 4 || n_left < DOZENS_NT ? IJ_MIN(n_left, 2) : DOZENS_NT; }
 
 /* ---- decoding ------------------------------------------------------------------------------------------------------------------- */
@@ -208,7 +208,6 @@ INLINE void dozens_tile(const tile_args *a, const int nt) {
 
 static void dozens_tile_any(const tile_args *a, int64_t nt) {
   switch (nt) {
-    case 1: dozens_tile(a, 1); break;
     case 2: dozens_tile(a, 2); break;
     default: dozens_tile(a, 3);
   }

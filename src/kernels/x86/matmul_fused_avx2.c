@@ -15,14 +15,6 @@
 static void (*general[IJ_DTYPE_COUNT])(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
 static ij_decode_fn decoders[IJ_DTYPE_COUNT];
 
-/* x in an order of lanes. */
-static const float *ordered_x(const ij_matmul *m, float *scratch, ij_order order) {
-  bool made;
-  float *out = ij__x_place(m, IJ_X_AVX2 + (int)order, scratch, &made);
-  for (int64_t i = 0; i < m->k && !made; i += 16) order_step(out + i, m->x + i, order);
-  return out;
-}
-
 /* ---- rows --------------------------------------------------------------------------------------------------------------------- */
 
 /* The four rows that advance together. */
@@ -102,7 +94,7 @@ INLINE void fused_product(const ij_matmul *m, int64_t r0, int64_t r1, float *scr
   fused_ctx f = {.m = m, .x = m->x, .r1 = r1, .quarter = ij__div_up(r1 - r0, MR)};
   fused_rows g;
   g.now = 0;
-  if (span_order(type) != IJ_ORDER_PLAIN) f.x = ordered_x(m, scratch, span_order(type));
+  if (span_order(type) != IJ_ORDER_PLAIN) f.x = x_in_steps(m, scratch, span_order(type));
   fused_start(&f, r0, ij__dtype_row_bytes(type, m->k));
   for (int64_t i = 0; i < SIDE_AHEAD && ij__dtype_is_split(type); i++) fetch_side(&f, r0 + i, type);
   rows_at(&f, g.next, r0);
