@@ -48,8 +48,8 @@ static inline float *ij__x_place(const ij_matmul *m, int what, float *scratch, b
     room->n_kept = 0;
   }
   for (int i = 0; i < room->n_kept; i++) {
-    if (room->kept[i].x != m->x || room->kept[i].rows != m->rows || room->kept[i].ldx != m->ldx || room->kept[i].n != m->n || room->kept[i].k != m->k) continue;
-    if (room->kept[i].what != what) continue;
+    if (room->kept[i].x != m->x || room->kept[i].rows != m->rows || room->kept[i].ldx != m->ldx) continue;
+    if (room->kept[i].n != m->n || room->kept[i].k != m->k || room->kept[i].what != what) continue;
     *made = true;
     return room->x + room->kept[i].at;
   }

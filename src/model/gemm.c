@@ -15,10 +15,13 @@
 ij_cut ij__gemm_cut(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_t n, int64_t many) {
   int64_t several = n > 1 ? 2 : 1, batch = n > 1 ? CHUNK_BATCH : CHUNK_STREAMS, most = 1;
   int64_t chunk = row_bytes > 0 ? several * CHUNK_BYTES / row_bytes : many, max = n >= MANY_ROWS ? many : IJ_CHUNK_ROWS_MAX;
-  int64_t rows = IJ_MIN(n >= MANY_ROWS ? many / 4 : n > 1 ? CHUNK_BATCH : CHUNK_ROWS_MIN, w_rows / (8 * ij__pool_threads(net->pool)));
+  int64_t least = n >= MANY_ROWS ? many / 4 : n > 1 ? CHUNK_BATCH : CHUNK_ROWS_MIN; /* of the last chunks, for which threads wait */
+  int64_t rows = IJ_MIN(least, w_rows / (8 * ij__pool_threads(net->pool)));
   rows = IJ_MAX(rows > batch ? rows - rows % batch : rows, several * CHUNK_STREAMS);
   if (n >= MANY_ROWS) chunk = many;
-  if (w_rows * row_bytes * n >= CHUNK_BYTES) chunk = IJ_MIN(chunk, IJ_MAX(w_rows / ij__pool_threads(net->pool), 1)); /* some for every thread */
+  if (w_rows * row_bytes * n >= CHUNK_BYTES) { /* enough work that every thread should have some */
+    chunk = IJ_MIN(chunk, IJ_MAX(w_rows / ij__pool_threads(net->pool), 1));
+  }
   while (most * rows < chunk && 2 * most * rows <= max) most *= 2;
   return (ij_cut){.rows = rows, .most = most};
 }
@@ -31,7 +34,8 @@ void ij__product_announce(ij_product *p, const ij_weight *w, const ij_weight *ne
 }
 
 void ij__product_rows(const ij_net *net, const ij_weight *w, const ij_product *p, int64_t r0, int64_t r1, int worker) {
-  ij_matmul m = {.w = w->data, .w_stride = w->row_stride, .x = p->x, .rows = p->rows, .ldx = p->ldx, .y = p->y, .ldy = p->ldy, .n = p->n, .k = w->cols};
+  ij_matmul m = {.w = w->data, .w_stride = w->row_stride, .x = p->x, .ldx = p->ldx, .y = p->y, .ldy = p->ldy, .n = p->n, .k = w->cols};
+  m.rows = p->rows;
   m.scales = w->scales;
   m.biases = w->biases;
   m.side_stride = w->side_stride;

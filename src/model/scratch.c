@@ -145,9 +145,7 @@ ij_status ij__net_open(ij_net *net, const ij_config *config, const ij_weights *w
   ij__os_advise(base, n_bytes, IJ_ADVICE_HUGE); /* rows of a wide layer lie far apart, and each needs a page */
   plan_all(net, n_threads, base, &overflow);
   net->n_bytes = n_bytes;
-  for (int i = 0; i < n_threads; i++) net->s.x_rooms[i].loop = 0;
-  memset(net->s.zeros, 0, (size_t)((char *)net->s.ffn_gu - (char *)net->s.zeros));
-  return IJ_OK;
+  return IJ_OK; /* pages are zero, as the rooms for x and `zeros` must be */
 }
 
 void ij__net_close(ij_net *net) {

@@ -337,8 +337,8 @@ static void coded_every_number_of_rows(void) {
   }
 }
 
-/* Several blocks of k and batches of rows, the last of each in part; k of whole times 256 values and of others. Affine types in every group, without
- * the float32 sides that only the general way takes. */
+/* Several blocks of k and batches of rows, the last of each in part; k of whole times 256 values and of others. Affine types in every
+ * group, without the float32 sides that only the general way takes. */
 static void coded_few_tokens(void) {
   CODED_FOR_ALL(type) {
     for (int64_t n = 2; n <= 8; n++) {

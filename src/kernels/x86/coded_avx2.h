@@ -1,4 +1,4 @@
-/* coded_avx2.h: 256 values of any coded type for the products of one token and of a few: what is worked out ahead, then the values by turns.
+/* coded_avx2.h: 256 values of any coded type for the products of one token and of a few: what is worked out ahead, then values by turns.
  *
  * Such a span is a block of the long types, and several blocks or groups of the others.
  */

@@ -27,6 +27,7 @@ CODED int64_t coded_bytes(const ij_dtype type) {
   }
 }
 
-#define FUSED_SPAN 256 /* values between two fetches of products of one token; at the AVX2 level, and there for several tokens too, also what is worked out at a time */
+/* Values between two fetches of products of one token; at the AVX2 level also what is worked out at a time, there for several tokens too. */
+#define FUSED_SPAN 256
 
 #endif

@@ -1,5 +1,5 @@
 /* few_ahead.h: what products of two to eight tokens fetch while a batch of rows is under way, at both levels: the next batch, or after the
- * last one the caller's next rows. Included after matmul_fold.h.
+ * last one the caller's next rows, or where it names none the last again. Included after matmul_fold.h.
  *
  * Rows that lie one after the other are fetched as one stream, because processors' own fetching follows one stream in a page. Where the
  * caller's next rows are multiplied by one token, they are taken in four streams (fused_streams.h), and so the four parts of a batch each

@@ -1,10 +1,10 @@
 /* few_avx512.h: two to eight tokens times block and split types, as sessions that are stepped together need it.
  *
- * A value is decoded once, in a register, for all tokens: two rows (four for two or three tokens) advance together, at most 64 values or a
- * block at a time, with a sum for each row and token in registers, so that decoding hides behind the multiply-adds. x is laid out anew, once
- * for all calls of a loop, the tokens of a step side by side, because rows of x that lie a power of two apart would push each other out of
- * the first-level cache; k is cut in blocks of which x stays there while a batch of sixteen rows passes, with the partial sums parked between
- * blocks (k still ascends in every lane). The weights of the next batch are fetched meanwhile.
+ * A value is decoded once, in a register, for all tokens: two rows (four for two or three tokens) advance together, at most 64 values or
+ * a block at a time, with a sum for each row and token in registers, so that decoding hides behind the multiply-adds. x is laid out anew,
+ * once for all calls of a loop, the tokens of a step side by side, because rows of x that lie a power of two apart would push each other
+ * out of the first-level cache; k is cut in blocks of which x stays there while a batch of sixteen rows passes, with the partial sums
+ * parked between blocks (k still ascends in every lane). The weights of the next batch are fetched meanwhile.
  *
  * Types of which most people have files are written out here, as tables for all rows together; Q4_K has an order of lanes of its own, for
  * which its codes need no shuffle. The others take the decoders of the products of one token, a row at a time.

@@ -1,4 +1,4 @@
-/* fused_avx512.h: what the products share that multiply decoded values from registers: rows with their scales, their values, and the order of lanes. */
+/* fused_avx512.h: what the products share that multiply decoded values from registers: rows, scales and values, and the order of lanes. */
 #ifndef IJ_KERNELS_X86_FUSED_AVX512_H
 #define IJ_KERNELS_X86_FUSED_AVX512_H
 

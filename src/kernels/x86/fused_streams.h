@@ -61,8 +61,8 @@ static void fetch_side(const fused_ctx *f, int64_t r, ij_dtype type) {
   }
 }
 
-/* Where the products of the rows and those that follow fetch their weights; the first rows are fetched now. Of products by several tokens, which
- * take rows in their order, the streams share the first V. */
+/* Where the products of the rows and those that follow fetch their weights; the first rows are fetched now. Of products by several
+ * tokens, which take rows in their order, the streams share the first V. */
 CODED void fused_start(fused_ctx *f, int64_t r0, int64_t row_bytes) {
   const ij_matmul *m = f->m;
   const int64_t n_next = m->w_next ? m->n_next : 0, n_ahead = IJ_MAX(1, FUSED_AHEAD / m->k);

@@ -1,10 +1,10 @@
-/* matmul_dozens_avx2.c: nine to some dozens of tokens times block and split types, as the experts of a prompt and sessions stepped together need it.
+/* matmul_dozens_avx2.c: nine to some dozens of tokens times block and split types, as experts of a prompt and sessions in one step need it.
  *
  * So few tokens leave decoding a large share, and a panel as of matmul_tile.h would pass through the second-level cache for their sake.
  * Here eight rows are decoded a block of k at a time into a buffer that stays in the first-level cache, and x passes by: laid out anew
  * before, three tokens of a step side by side, so that it streams from the second-level cache, which must hold it. Four rows and one half
  * of a step make the twelve sums of a pass; they are parked between blocks (k still ascends in every lane). The weights of the next block
- * are fetched meanwhile. (matmul_dozens_avx512.c is the same for larger registers; float types, which it takes too, are no better for it here.)
+ * are fetched meanwhile. (matmul_dozens_avx512.c is the same for larger registers; float types, which it takes too, gain nothing here.)
  */
 #include "kernels/x86/vec_avx2.h"
 #include "kernels/matmul_fold.h"
@@ -103,7 +103,9 @@ INLINE void dozens_pass(const float *w, const float *x, int64_t n_step, float *p
 
 INLINE void dozens_tile(const dozens *d, const float *x, int64_t n_step, float *parked, const bool first, const int nt) {
   for (int64_t r = 0; r < DOZENS_ROWS; r += MR) {
-    for (int64_t half = 0; half < 16; half += V) dozens_pass(d->w + r * DOZENS_BLOCK + half, x + half, n_step, parked + r * 16 + half, first, nt);
+    for (int64_t half = 0; half < 16; half += V) {
+      dozens_pass(d->w + r * DOZENS_BLOCK + half, x + half, n_step, parked + r * 16 + half, first, nt);
+    }
   }
 }
 

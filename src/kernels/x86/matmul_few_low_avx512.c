@@ -1,5 +1,5 @@
-/* matmul_few_low_avx512.c: few_avx512.h for the blocks of one to three bits. Those with codebooks need so much for each value that from five
- * tokens on the buffer of matmul_coded.h is as quick or quicker. */
+/* matmul_few_low_avx512.c: few_avx512.h for the blocks of one to three bits. Those with codebooks need so much for each value that from
+ * five tokens on the buffer of matmul_coded.h is as quick or quicker. */
 #include "kernels/x86/few_avx512.h"
 
 #define FEW_LIST(X) X(Q2_K) X(Q3_K) X(TQ2_0)
