@@ -30,6 +30,9 @@ static inline int64_t ij__stretch_unit(const ij_matmul *m, ij_dtype type) {
   return ij__dtype_is_split(type) && m->group > len ? m->group : len;
 }
 
+/* Groups with float32 sides, of which no published file has any, are left to the general products. */
+static inline bool ij__wide_side(const ij_matmul *m, ij_dtype type) { return ij__dtype_is_affine(type) && m->side_dtype == IJ_DTYPE_F32; }
+
 static inline const float *ij__x_row(const ij_matmul *m, int64_t t) { return m->x + (m->rows ? m->rows[t] : t) * m->ldx; }
 
 /* Floats of scratch from the first that is aligned to 64 bytes. */

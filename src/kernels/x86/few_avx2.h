@@ -86,16 +86,7 @@ INLINE void few_store(const few_ctx *f, float *y, int64_t n_row, const ij_order 
   float sums[FEW_NT * BATCH];
   const float *parked = f->parked;
   for (; n_row > 0; n_row -= V, y += V, parked += V * f->nt * 16) {
-    for (int64_t t = 0; t < f->nt; t++) {
-      for (int64_t g = 0; g < BATCH_GROUPS; g++) {
-        vec c[MR][PASSES];
-        UNROLL for (int i = 0; i < MR; i++) {
-          UNROLL for (int p = 0; p < PASSES; p++) c[i][p] = v_load(parked + ((g * MR + i) * f->nt + t) * 16 + p * V);
-          plain_order(c[i], order);
-        }
-        store_sums(sums + t * BATCH + g * 16, 0, MR, c);
-      }
-    }
+    for (int64_t t = 0; t < f->nt; t++) fold_batch(sums + t * BATCH, parked + t * 16, f->nt * 16, order);
     store_batch(y, f->m->ldy, sums, f->nt, IJ_MIN((int64_t)V, n_row));
   }
 }
@@ -106,10 +97,9 @@ typedef struct few_type {
   void (*block[FEW_NT + 1])(few_ctx *f, int64_t n_row);
 } few_type;
 
-/* Rows of other lengths than whole spans are left to the general way, and so are float32 scales; no published file has either. */
+/* Rows of other lengths than whole spans are left to the general way; no published file has any. */
 static void matmul_few(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, ij_dtype type, const few_type *of) {
-  const bool wide_side = ij__dtype_is_affine(type) && m->side_dtype == IJ_DTYPE_F32;
-  if (m->n < 2 || m->n > FEW_NT || m->k % SPAN != 0 || m->k * m->n > IJ_SCRATCH_ALIGNED || wide_side) {
+  if (m->n < 2 || m->n > FEW_NT || m->k % SPAN != 0 || m->k * m->n > IJ_SCRATCH_ALIGNED || ij__wide_side(m, type)) {
     general[type](m, r0, r1, scratch);
     return;
   }

@@ -294,8 +294,7 @@ static void few_run(few_ctx *f, int64_t r0, const few_type *of) {
 }
 
 static void matmul_few(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, ij_dtype type, const few_type *of) {
-  const bool wide_side = ij__dtype_is_affine(type) && m->side_dtype == IJ_DTYPE_F32; /* no published file has any */
-  if (m->n < 2 || m->n > FEW_NT || !of->block[m->n] || m->k * m->n > IJ_SCRATCH_ALIGNED || wide_side) {
+  if (m->n < 2 || m->n > FEW_NT || !of->block[m->n] || m->k * m->n > IJ_SCRATCH_ALIGNED || ij__wide_side(m, type)) {
     general[type](m, r0, r1, scratch);
     return;
   }

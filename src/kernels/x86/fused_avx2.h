@@ -47,4 +47,16 @@ INLINE void plain_order(vec c[PASSES], const ij_order order) {
   }
 }
 
+/* The first half of the fold of V rows, from sums of sixteen lanes that lie `stride` floats apart. */
+INLINE void fold_batch(float sums[BATCH], const float *rows, int64_t stride, const ij_order order) {
+  UNROLL for (int g = 0; g < BATCH_GROUPS; g++) {
+    vec c[MR][PASSES];
+    UNROLL for (int i = 0; i < MR; i++) {
+      UNROLL for (int p = 0; p < PASSES; p++) c[i][p] = v_load(rows + (g * MR + i) * stride + p * V);
+      plain_order(c[i], order);
+    }
+    store_sums(sums + g * 16, 0, MR, c);
+  }
+}
+
 #endif

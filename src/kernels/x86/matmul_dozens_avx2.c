@@ -8,23 +8,14 @@
  */
 #include "kernels/x86/vec_avx2.h"
 #include "kernels/matmul_fold.h"
-#include "kernels/kernels_int.h"
-#include "kernels/x86/decode_avx2.h"
+#include "kernels/x86/fused_avx2.h"
 
-enum {
-  DOZENS_MIN_N = 9,
-  DOZENS_MAX_N = 64,    /* for more a panel is as good, or better */
-  DOZENS_NT = 3,        /* tokens of a tile */
-  DOZENS_ROWS = V,
-  DOZENS_BLOCK = 512,   /* values: eight rows of them are 16 KB */
-  DOZENS_X = 160 * 1024 /* floats of x at most, of which the second-level cache keeps hold */
-};
+INLINE void dozens_lay(float *out, const float *x, int order) {
+  (void)order; /* there is one */
+  memcpy(out, x, 16 * sizeof *x);
+}
 
-/* Products of any number of tokens, which do what is left to them here, and the decoders. */
-static void (*general[IJ_DTYPE_COUNT])(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
-static ij_decode_fn decoders[IJ_DTYPE_COUNT];
-
-_Static_assert(DOZENS_X + DOZENS_MAX_N * DOZENS_ROWS * 16 <= IJ_SCRATCH_ALIGNED - 16, "x and the parked sums lie in scratch");
+#include "kernels/x86/dozens.h"
 
 /* What stays the same for all rows, and a block of eight of them, decoded. */
 typedef struct dozens {
@@ -41,19 +32,6 @@ typedef struct fetch_ahead {
   const char *row;
   int64_t n_row, stride, at, span, quota;
 } fetch_ahead;
-
-/* Tokens of the next tile of n_left: three, or two where that leaves none alone; so never one, of nine and more. */
-INLINE int64_t dozens_nt(int64_t n_left) { return n_left == 4 || n_left < DOZENS_NT ? IJ_MIN(n_left, 2) : DOZENS_NT; }
-
-/* Values c0 to c0 + n of DOZENS_ROWS rows from r on, of which those that are not there repeat the last. */
-static void dozens_decode(dozens *d, int64_t r, int64_t c0, int64_t n) {
-  for (int64_t i = 0; i < DOZENS_ROWS; i++) {
-    ij_stretch s = ij__stretch_of(d->m, IJ_MIN(r + i, d->r1 - 1));
-    s.c0 = c0;
-    s.n = n;
-    decoders[d->type](d->w + i * DOZENS_BLOCK, &s);
-  }
-}
 
 /* What comes after values c0 to c0 + n of the rows from r on: the next block of theirs, the next rows, or what the caller says. */
 static fetch_ahead dozens_ahead(const dozens *d, int64_t r, int64_t c0, int64_t n) {
@@ -116,32 +94,12 @@ static void dozens_tile_any(const dozens *d, const float *x, int64_t n_step, flo
   }
 }
 
-/* x as the tiles use it. */
-static void dozens_pack(float *out, const ij_matmul *m) {
-  for (int64_t c0 = 0, n; c0 < m->k; c0 += n) {
-    n = IJ_MIN(m->k - c0, (int64_t)DOZENS_BLOCK);
-    for (int64_t t = 0, nt; t < m->n; t += nt, out += nt * n) {
-      nt = dozens_nt(m->n - t);
-      for (int64_t i = 0; i < nt; i++) {
-        const float *x = ij__x_row(m, t + i) + c0;
-        for (int64_t k = 0; k < n; k += 16) memcpy(out + (k * nt + i * 16), x + k, 16 * sizeof *x);
-      }
-    }
-  }
-}
-
 /* y of n_row rows from r on, from the parked sums. */
 static void dozens_store(const dozens *d, int64_t r, int64_t n_row) {
   const float *parked = d->parked;
   for (int64_t t = 0; t < d->m->n; t++, parked += DOZENS_ROWS * 16) {
     float sums[BATCH];
-    for (int64_t g = 0; g < BATCH_GROUPS; g++) {
-      vec c[MR][PASSES];
-      UNROLL for (int i = 0; i < MR; i++) {
-        UNROLL for (int p = 0; p < PASSES; p++) c[i][p] = v_load(parked + (g * MR + i) * 16 + p * V);
-      }
-      store_sums(sums + g * 16, 0, MR, c);
-    }
+    fold_batch(sums, parked, 16, IJ_ORDER_PLAIN);
     store_batch(d->m->y + t * d->m->ldy + r, 0, sums, 1, n_row);
   }
 }
@@ -153,7 +111,7 @@ static void dozens_rows(dozens *d, int64_t r) {
   for (int64_t c0 = 0, n; c0 < m->k; c0 += n) {
     n = IJ_MIN(m->k - c0, (int64_t)DOZENS_BLOCK);
     fetch_ahead f = dozens_ahead(d, r, c0, n);
-    dozens_decode(d, r, c0, n);
+    dozens_decode_rows(d->w, m, d->type, r, d->r1, c0, n);
     float *parked = d->parked;
     for (int64_t t = 0, nt; t < m->n; t += nt, x += nt * n, parked += nt * DOZENS_ROWS * 16) {
       nt = dozens_nt(m->n - t);
@@ -164,7 +122,7 @@ static void dozens_rows(dozens *d, int64_t r) {
 }
 
 static void matmul_dozens(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, ij_dtype type) {
-  if (m->n < DOZENS_MIN_N || m->n > DOZENS_MAX_N || m->k % 16 != 0 || m->n * m->k > DOZENS_X) {
+  if (!dozens_suit(m)) {
     general[type](m, r0, r1, scratch);
     return;
   }
@@ -178,7 +136,7 @@ static void matmul_dozens(const ij_matmul *m, int64_t r0, int64_t r1, float *scr
   bool made;
   d.x = ij__x_place(m, IJ_X_AVX2 + IJ_ORDER_COUNT, scratch, &made);
   d.parked = ij__aligned64(scratch + m->n * m->k);
-  if (!made) dozens_pack(d.x, m);
+  if (!made) dozens_pack(d.x, m, IJ_ORDER_PLAIN);
   for (int64_t r = r0; r < r1; r += DOZENS_ROWS) {
     dozens_rows(&d, r);
     dozens_store(&d, r, IJ_MIN((int64_t)DOZENS_ROWS, r1 - r));

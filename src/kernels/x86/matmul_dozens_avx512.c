@@ -12,21 +12,13 @@
 #include "kernels/matmul_fold.h"
 #include "kernels/x86/fused_avx512.h"
 
+INLINE void dozens_lay(float *out, const float *x, int order) { order_x(out, x, lanes_from((lane_order)order)); }
+
+#include "kernels/x86/dozens.h"
+
 /* X(identifier) */
 #define DOZENS_LIST(X) X(BF16) X(F16) IJ_CODED_LIST(X)
 
-enum {
-  DOZENS_MIN_N = 9,
-  DOZENS_MAX_N = 64,    /* for more a panel is as good, or better */
-  DOZENS_NT = 3,        /* tokens of a tile: 24 sums, 3 x and a vector of weights fill 28 of the registers */
-  DOZENS_ROWS = 8,
-  DOZENS_BLOCK = 512,   /* values: eight rows of them are 16 KB */
-  DOZENS_X = 160 * 1024 /* floats of x at most, of which the second-level cache keeps hold */
-};
-
-/* Products of any number of tokens, which do what is left to them here, and the decoders. */
-static void (*general[IJ_DTYPE_COUNT])(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
-static ij_decode_fn decoders[IJ_DTYPE_COUNT];
 static void (*wideners[IJ_DTYPE_COUNT])(float *y, const void *x, int64_t n);
 
 /* Rows to fetch: every tile takes one of them, in two halves, or where there are few tiles two; `second` bytes on from the first place,
@@ -47,9 +39,6 @@ typedef struct dozens {
   float *sums;
   _Alignas(64) float w[DOZENS_ROWS * DOZENS_BLOCK];
 } dozens;
-
-/* Tokens of the next tile of n_left: three, or two where that leaves none alone; so never one, of nine and more. */
-INLINE int64_t dozens_nt(int64_t n_left) { return n_left == 4 || n_left < DOZENS_NT ? IJ_MIN(n_left, 2) : DOZENS_NT; }
 
 /* ---- decoding ------------------------------------------------------------------------------------------------------------------- */
 
@@ -107,16 +96,11 @@ static void dozens_decode(dozens *d, int64_t r, int64_t c0, int64_t n) {
     dozens_q8_0(d, r, c0, n);
     return;
   }
-  for (int64_t i = 0; i < DOZENS_ROWS; i++) {
-    if (ij__dtype_is_float(d->type)) {
-      wideners[d->type](d->w + i * DOZENS_BLOCK, dozens_codes(d, r + i, c0), n);
-      continue;
-    }
-    ij_stretch s = ij__stretch_of(d->m, IJ_MIN(r + i, d->r1 - 1));
-    s.c0 = c0;
-    s.n = n;
-    decoders[d->type](d->w + i * DOZENS_BLOCK, &s);
+  if (!ij__dtype_is_float(d->type)) {
+    dozens_decode_rows(d->w, d->m, d->type, r, d->r1, c0, n);
+    return;
   }
+  for (int64_t i = 0; i < DOZENS_ROWS; i++) wideners[d->type](d->w + i * DOZENS_BLOCK, dozens_codes(d, r + i, c0), n);
 }
 
 /* ---- fetching ------------------------------------------------------------------------------------------------------------------- */
@@ -213,21 +197,6 @@ static void dozens_tile_any(const tile_args *a, int64_t nt) {
   }
 }
 
-/* x as the tiles use it. */
-static void dozens_pack(float *out, const ij_matmul *m, lane_order order) {
-  const __m512i from = lanes_from(order);
-  for (int64_t c0 = 0, n; c0 < m->k; c0 += n) {
-    n = IJ_MIN(m->k - c0, (int64_t)DOZENS_BLOCK);
-    for (int64_t t = 0, nt; t < m->n; t += nt, out += nt * n) {
-      nt = dozens_nt(m->n - t);
-      for (int64_t i = 0; i < nt; i++) {
-        const float *x = ij__x_row(m, t + i) + c0;
-        for (int64_t k = 0; k < n; k += 16) order_x(out + (k * nt + i * 16), x + k, from);
-      }
-    }
-  }
-}
-
 /* y of n_row rows of a batch from r on. */
 static void dozens_store(const dozens *d, int64_t r, int64_t n_row) {
   const ij_matmul *m = d->m;
@@ -276,7 +245,7 @@ static void dozens_rows(dozens *d, int64_t r, int64_t first) {
 }
 
 static void matmul_dozens(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, ij_dtype type) {
-  if (m->n < DOZENS_MIN_N || m->n > DOZENS_MAX_N || m->k % 16 != 0 || m->n * m->k > DOZENS_X) {
+  if (!dozens_suit(m)) {
     general[type](m, r0, r1, scratch);
     return;
   }

@@ -109,7 +109,7 @@ INLINE void fused_product(const ij_matmul *m, int64_t r0, int64_t r1, float *scr
 /* x in another order must fit scratch: longer rows take the general way, and so do float32 scales, which no published file has. */
 #define MATMUL_FUSED(id)                                                                                                         \
   static void matmul_fused_##id(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {                                    \
-    if (m->n != 1 || m->k > IJ_SCRATCH_ALIGNED || (ij__dtype_is_affine(IJ_DTYPE_##id) && m->side_dtype == IJ_DTYPE_F32)) {       \
+    if (m->n != 1 || m->k > IJ_SCRATCH_ALIGNED || ij__wide_side(m, IJ_DTYPE_##id)) {                                             \
       general[IJ_DTYPE_##id](m, r0, r1, scratch);                                                                                \
     } else {                                                                                                                     \
       fused_product(m, r0, r1, scratch, IJ_DTYPE_##id);                                                                          \

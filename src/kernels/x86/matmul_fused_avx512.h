@@ -102,7 +102,7 @@ CODED void fused_affine_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *
 /* x in another order must fit scratch: longer rows take the general way. */
 #define MATMUL_FUSED(id)                                                                                                         \
   static void matmul_fused_##id(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {                                    \
-    if (m->n != 1 || m->k > IJ_SCRATCH_ALIGNED || (ij__dtype_is_affine(IJ_DTYPE_##id) && m->side_dtype == IJ_DTYPE_F32)) {       \
+    if (m->n != 1 || m->k > IJ_SCRATCH_ALIGNED || ij__wide_side(m, IJ_DTYPE_##id)) {                                             \
       matmul_coded(m, r0, r1, scratch, IJ_DTYPE_##id);                                                                           \
     } else if (ij__dtype_is_affine(IJ_DTYPE_##id)) {                                                                             \
       fused_affine_rows(m, r0, r1, scratch, IJ_DTYPE_##id);                                                                      \
