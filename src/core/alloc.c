@@ -14,7 +14,7 @@ static _Atomic int64_t guard_violations;
 static _Atomic int64_t fail_countdown; /* 0: off; 1: fail from now on */
 static _Thread_local int guard_depth;
 
-static bool refused(void) {
+bool ij__alloc_refused(void) {
   if (guard_depth > 0) {
     atomic_fetch_add(&guard_violations, 1);
     return true;
@@ -28,7 +28,7 @@ static bool refused(void) {
 
 void *ij__alloc(size_t n_bytes) {
   size_t total;
-  if (refused() || !ij__add_size(n_bytes, 2 * HEADER_BYTES, &total)) return NULL;
+  if (ij__alloc_refused() || !ij__add_size(n_bytes, 2 * HEADER_BYTES, &total)) return NULL;
   char *raw = aligned_alloc(IJ_ALIGNMENT, ij__align_up(n_bytes + HEADER_BYTES, IJ_ALIGNMENT));
   if (!raw) return NULL;
   memcpy(raw, &n_bytes, sizeof n_bytes);

@@ -31,4 +31,7 @@ int64_t ij__alloc_violations(void); /* process-wide count of allocations refused
 /* Failure injection for tests: the n-th allocation from now (1 = the next) and every later one fails; 0 switches it off. */
 void ij__alloc_fail_after(int64_t n);
 
+/* Counts an allocation that is made elsewhere (ij__os_pages), and says whether it must fail. */
+bool ij__alloc_refused(void);
+
 #endif

@@ -207,6 +207,7 @@ void ij__os_free_names(char **names, int n) {
 }
 
 void *ij__os_pages(size_t n_bytes) {
+  if (ij__alloc_refused()) return NULL;
   void *p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return p == MAP_FAILED ? NULL : p;
 }
