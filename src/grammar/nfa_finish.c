@@ -9,6 +9,7 @@
 #include "grammar/nfa.h"
 
 enum { MAX_LEFT_CALLS = 200 }; /* rules that call each other before the first byte: the recursion of a running grammar */
+#define TOO_LONG (IJ_NONE - 1) /* a distance that ends, but is more than can be counted */
 
 typedef struct finisher {
   ij_nfa *a;
@@ -19,7 +20,10 @@ typedef struct finisher {
   uint32_t head, n;
 } finisher;
 
-static uint32_t add_bounded(uint32_t x, uint32_t y) { return x >= IJ_NONE - y || y == IJ_NONE ? IJ_NONE : x + y; }
+static uint32_t add_bounded(uint32_t x, uint32_t y) {
+  if (x == IJ_NONE || y == IJ_NONE) return IJ_NONE;
+  return x >= TOO_LONG - y ? TOO_LONG : x + y;
+}
 
 static void enqueue(finisher *f, uint32_t s) {
   if (f->queued[s]) return;
@@ -112,12 +116,21 @@ static void close_finisher(finisher *f) {
   ij__free(f->queued);
 }
 
+/* Nobody waits for a text of 4 GB: ways that are too long are dropped like those without an end, and only the refusal tells them apart. */
+static bool forget_long_ways(ij_nfa *a, uint32_t start) {
+  bool long_start = a->min_bytes[start] == TOO_LONG;
+  for (uint32_t s = 0; s < a->n_states; s++) {
+    if (a->min_bytes[s] == TOO_LONG) a->min_bytes[s] = IJ_NONE;
+  }
+  return long_start;
+}
+
 static void drop_dead_edges(ij_nfa *a) {
   for (uint32_t s = 0; s < a->n_states; s++) {
     uint32_t *link = &a->first[s];
     while (*link != IJ_NONE) {
       ij_edge *e = &a->edges[*link];
-      if (add_bounded(edge_bytes(a, e), a->min_bytes[e->target]) == IJ_NONE) {
+      if (add_bounded(edge_bytes(a, e), a->min_bytes[e->target]) >= TOO_LONG) {
         e->kind = IJ_EDGE_DEAD;
         *link = e->next;
       } else {
@@ -317,9 +330,11 @@ static ij_status check_left_recursion(ij_nfa *a, const char *where, ij_err *err)
 
 ij_status ij__nfa_finish(ij_nfa *a, uint32_t root, const char *where, ij_err *err) {
   finisher f = {0};
+  bool too_long = false;
   if (!a->no_memory && !a->too_large) {
     if (open_finisher(&f, a)) {
       solve(&f, false);
+      too_long = forget_long_ways(a, a->rules[root].start);
       drop_dead_edges(a);
       solve(&f, true);
       number_virtual(a);
@@ -335,6 +350,7 @@ ij_status ij__nfa_finish(ij_nfa *a, uint32_t root, const char *where, ij_err *er
     return ij__fail(err, IJ_E_UNSUPPORTED, where, "the grammar is too large: more than %u states or %u transitions; use smaller bounds",
                     IJ_NFA_MAX_STATES, IJ_NFA_MAX_EDGES);
   }
+  if (too_long) return ij__fail(err, IJ_E_UNSUPPORTED, where, "the shortest value would be too long: 4 GB or more");
   uint32_t start = a->rules[root].start;
   if (a->min_bytes[start] == IJ_NONE) return ij__fail(err, IJ_E_ARGUMENT, where,
                                                       "no value can satisfy this: its constraints contradict each other");

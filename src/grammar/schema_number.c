@@ -249,6 +249,16 @@ static bool write_number(ij_schema *s, const number_plan *p, ij_rule r) {
   return ok || ij__schema_nomem(s);
 }
 
+/* Digits after the point that are written beside this bound. What rounds to an excluded bound when it is read as a double would be wrong:
+ * of 15 digits, counted from the bound's first one that is not 0, none ever does; and nothing rounds to 0. */
+static int fraction_beside(const bound *b) {
+  if (!b->open || b->value == 0) return IJ_MAX_FRACTION;
+  int zeros = 0;
+  while (zeros < b->d.n_fraction && b->d.fraction[zeros] == 0) zeros++;
+  bool below_one = b->d.n_whole == 1 && b->d.whole[0] == 0;
+  return IJ_MAX(15 + (below_one ? zeros : -b->d.n_whole), 0);
+}
+
 bool ij__schema_number(ij_schema *s, const ij_conjuncts *list, bool integer, ij_rule r) {
   number_plan p = {.integer = integer, .n_fraction = IJ_MAX_FRACTION};
   for (uint32_t i = 0; i < list->n; i++) {
@@ -261,9 +271,7 @@ bool ij__schema_number(ij_schema *s, const ij_conjuncts *list, bool integer, ij_
                                                                                           &p);
     if (!ok) return false;
   }
-  /* What rounds to an excluded bound when it is read as a double would be wrong: 15 digits never do. */
-  if (p.lo.open) p.n_fraction = IJ_MIN(p.n_fraction, IJ_MAX(15 - p.lo.d.n_whole, 0));
-  if (p.hi.open) p.n_fraction = IJ_MIN(p.n_fraction, IJ_MAX(15 - p.hi.d.n_whole, 0));
+  p.n_fraction = IJ_MIN(p.n_fraction, IJ_MIN(fraction_beside(&p.lo), fraction_beside(&p.hi)));
   if (p.lo.set && p.hi.set && (p.lo.value > p.hi.value || (p.lo.value == p.hi.value && (p.lo.open ||
                                                                                         p.hi.open)))) return true; /* nothing */
   if (p.lo.set || p.hi.set || p.multiple || p.n_fraction < IJ_MAX_FRACTION) return write_number(s, &p, r);

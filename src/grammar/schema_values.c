@@ -1,4 +1,5 @@
 /* schema_values.c: constants: enumerations, counts, and telling the branches of a oneOf apart. */
+#include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -37,7 +38,7 @@ bool ij__schema_count(ij_schema *s, const ij_conjunct *c, const char *key, uint3
   const ij_json_value *v = ij__json_member(c->node, key);
   double d;
   if (!v) return false;
-  if (!ij__json_get_double(v, &d) || d < 0 || d != (double)(int64_t)IJ_MIN(d, 9e15)) {
+  if (!ij__json_get_double(v, &d) || d < 0 || d != floor(d)) {
     return ij__schema_fail(s, IJ_E_ARGUMENT, c->path, key, "expected a whole number that is not negative");
   }
   *out = d > 1e9 ? 1000000000u : (uint32_t)d;

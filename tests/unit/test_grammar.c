@@ -143,6 +143,10 @@ static void test_texts_and_numbers(void) {
   SCHEMA("{\"type\":\"integer\",\"allOf\":[{\"maximum\":9007199254740993},{\"maximum\":9007199254740992}]}", "+9007199254740992", "-9007199254740993");
   SCHEMA("{\"oneOf\":[{\"const\":-2.5e-7},{\"const\":1e18}]}", "+-2.5e-07", "+1e+18");
   SCHEMA("{\"type\":\"number\",\"exclusiveMinimum\":0,\"maximum\":1.5}", "+0.01", "+1", "+1.5", "+1.500", "-0", "-0.0", "-1.51", "-2", "--1");
+  SCHEMA("{\"type\":\"number\",\"exclusiveMinimum\":0,\"maximum\":1e-18}", "+0.000000000000000001", "+0.00000000000000000099", "-0.000000000000000000", "-0.000000000000000002");
+  SCHEMA("{\"type\":\"number\",\"minimum\":-1e-18,\"exclusiveMaximum\":0}", "+-0.00000000000000000099", "-0", "--0.000000000000000002");
+  SCHEMA("{\"type\":\"number\",\"exclusiveMinimum\":1e-18,\"maximum\":1e-17}", "+0.00000000000000001", "+0.000000000000000002", "-0.000000000000000001");
+  SCHEMA("{\"type\":\"number\",\"minimum\":1,\"exclusiveMaximum\":2}", "+1.99999999999999", "-1.999999999999999");
   SCHEMA("{\"type\":\"integer\",\"multipleOf\":6}", "+0", "+12", "+-18", "-3", "-13");
   SCHEMA("{\"type\":\"number\",\"multipleOf\":0.01}", "+1.25", "+3", "-1.255");
 }
@@ -213,6 +217,10 @@ static void test_refusals(void) {
   check_refusal("{\"allOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]}", IJ_E_ARGUMENT, "#", "no value can satisfy");
   check_refusal("{\"type\":\"string\",\"minLength\":3,\"maxLength\":2}", IJ_E_ARGUMENT, "#", "no value can satisfy");
   check_refusal("{\"type\":\"string\",\"minLength\":-1}", IJ_E_ARGUMENT, "#/minLength", "not negative");
+  check_refusal("{\"type\":\"array\",\"minItems\":1.5}", IJ_E_ARGUMENT, "#/minItems", "whole number");
+  check_refusal("{\"type\":\"array\",\"minItems\":10001}", IJ_E_UNSUPPORTED, "#", "above 10000");
+  check_refusal("{\"type\":\"array\",\"minItems\":4611686018427387904}", IJ_E_UNSUPPORTED, "#", "above 10000");
+  check_refusal("{\"type\":\"array\",\"maxItems\":1e300}", IJ_E_UNSUPPORTED, "#", "above 10000");
   check_refusal("{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"string\",\"maxLength\":3}]}", IJ_E_UNSUPPORTED, "#/oneOf", "not told apart");
   check_refusal("{\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"(a\"}}}", IJ_E_ARGUMENT, "#/properties/a/pattern", "not closed");
   check_refusal("{\"type\":\"string\",\"format\":\"regex\"}", IJ_E_UNSUPPORTED, "#/format", "cannot be enforced");
@@ -247,6 +255,26 @@ static void test_long_enumerations(void) {
   check_refusal(two.data, IJ_E_UNSUPPORTED, "#", "too many values");
   ij__buf_free(&one);
   ij__buf_free(&two);
+}
+
+/* A value that would have to be too long is not one that cannot be: the refusal says which. Beside others it is left out. */
+static void test_long_values(void) {
+  ij_buf arrays = {0}, objects = {0}, choice = {0};
+  for (int i = 0; i < 5; i++) ij__buf_puts(&arrays, "{\"type\":\"array\",\"minItems\":100,\"items\":");
+  ij__buf_puts(&arrays, "{\"type\":\"boolean\"}}}}}}");
+  ij__buf_puts(&objects, "{\"$ref\":\"#/$defs/d0\",\"$defs\":{\"d40\":{\"type\":\"null\"}");
+  for (int i = 0; i < 40; i++) {
+    ij__buf_printf(&objects, ",\"d%d\":{\"properties\":{\"a\":{\"$ref\":\"#/$defs/d%d\"},\"b\":{\"$ref\":\"#/$defs/d%d\"}},\"required\":[\"a\",\"b\"]}",
+                   i, i + 1, i + 1);
+  }
+  ij__buf_puts(&objects, "}}");
+  ij__buf_printf(&choice, "{\"properties\":{\"x\":%s,\"y\":{\"type\":\"null\"}}}", arrays.data);
+  check_refusal(arrays.data, IJ_E_UNSUPPORTED, "#", "the shortest value would be too long");
+  check_refusal(objects.data, IJ_E_UNSUPPORTED, "#", "the shortest value would be too long");
+  check_texts(json_grammar(choice.data), "a long value or none", (const char *const[]){"+{\"y\":null}", "+{}", NULL});
+  ij__buf_free(&arrays);
+  ij__buf_free(&objects);
+  ij__buf_free(&choice);
 }
 
 /* One expression may be dear, hundreds of them may not. */
@@ -620,6 +648,7 @@ int main(void) {
   RUN(test_refusals);
   if (TEST_EMULATED(true, false)) { /* long texts through the same code */
     RUN(test_long_enumerations);
+    RUN(test_long_values);
     RUN(test_many_expressions);
   }
   RUN(test_many_alternatives);
