@@ -1,4 +1,5 @@
 /* cmd_serve.c: `inkjet serve`: options, keys and the model, then the server does the rest until a signal ends it. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -58,7 +59,53 @@ static int read_list(serving *s, cli_option_id id, list *l, const char *what) {
   const char *text = s->args->v[id].text;
   if (!text) return CLI_EXIT_OK;
   l->text = ij__strdup(text);
-  return l->text ? cut(s->args, l, ",", false, what) : say_nomem(what, strlen(text));
+  if (!l->text) return say_nomem(what, strlen(text));
+  int rc = cut(s->args, l, ",", false, what);
+  return rc == CLI_EXIT_OK && l->n == 0 ? say_misuse(s->args, "%s: nothing is named", what) : rc;
+}
+
+#define LOWER "abcdefghijklmnopqrstuvwxyz"
+#define DIGITS "0123456789"
+
+/* The length of a name or address as it stands in a URL; IPv6 is in brackets. 0: it is none. */
+static size_t host_length(const char *s, const char *letters) {
+  if (*s != '[') return strspn(s, letters);
+  size_t n = strspn(s + 1, DIGITS "abcdefABCDEF:.");
+  return n && s[n + 1] == ']' ? n + 2 : 0;
+}
+
+/* As browsers write them: small letters, and no port where it is the one that the scheme has anyway. */
+static bool is_origin(const char *s) {
+  if (strcmp(s, "*") == 0 || strcmp(s, "null") == 0) return true;
+  size_t n = strspn(s, LOWER) ? strspn(s, LOWER DIGITS "+-.") : 0;
+  if (n == 0 || strncmp(s + n, "://", 3) != 0) return false;
+  const char *host = s + n + 3;
+  size_t n_host = host_length(host, LOWER DIGITS "-._");
+  const char *port = host + n_host;
+  if (n_host == 0 || *port == 0) return n_host > 0;
+  bool usual = (strncmp(s, "http:", 5) == 0 && strcmp(port, ":80") == 0) || (strncmp(s, "https:", 6) == 0 && strcmp(port, ":443") == 0);
+  size_t n_port = *port == ':' ? strspn(port + 1, DIGITS) : 0;
+  return n_port > 0 && n_port < 6 && port[1] != '0' && port[1 + n_port] == 0 && atoi(port + 1) < 65536 && !usual;
+}
+
+static bool is_host(const char *s) {
+  size_t n = host_length(s, LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS "-._");
+  return n > 0 && s[n] == 0;
+}
+
+/* What no Origin and no Host can equal would only look as if it allowed something. */
+static int check_network(const serving *s) {
+  for (int i = 0; i < s->origins.n; i++) {
+    if (is_origin(s->origins.items[i])) continue;
+    return say_misuse(s->args, "--cors-origin: '%s' is not accepted; expected *, null, or what browsers send as Origin: SCHEME://HOST or "
+                      "SCHEME://HOST:PORT in small letters, without a path and without the port that the scheme has anyway", s->origins.items[i]);
+  }
+  for (int i = 0; i < s->hosts.n; i++) {
+    if (is_host(s->hosts.items[i])) continue;
+    return say_misuse(s->args, "--allow-host: '%s' is not accepted; expected a name or address without a port, such as my.name or [::1]",
+                      s->hosts.items[i]);
+  }
+  return CLI_EXIT_OK;
 }
 
 /* "models/inkling-small/" is called inkling-small, "a.gguf" a. */
@@ -153,6 +200,9 @@ static int plan_server(serving *s, const char *path, cli_plan *plan) {
   cli_peek peek;
   int rc = peek_model(s->args, path, &peek);
   if (rc != CLI_EXIT_OK) return rc;
+  if (v[OPT_CTX].set && v[OPT_CTX].i > peek.info.max_context) {
+    return say_misuse(s->args, "--ctx: %lld positions exceed the model's %lld", (long long)v[OPT_CTX].i, (long long)peek.info.max_context);
+  }
   s->cache_bytes = (size_t)v[OPT_CACHE].i << 20;
   s->media_cache_bytes = (size_t)v[OPT_MEDIA_CACHE].i << 20;
   *plan = (cli_plan){.n_ctx = v[OPT_CTX].set ? v[OPT_CTX].i : 0, .n_sessions = (int)v[OPT_PARALLEL].i, .kept = s->cache_bytes, .other = own_bytes(s, &peek)};
@@ -173,10 +223,14 @@ static int serve(serving *s) {
   ij_err err = {0};
   int rc = model_path(a, &path);
   if (a->v[OPT_CACHE_DIR_SIZE].set && !a->v[OPT_CACHE_DIR].set) return say_misuse(a, "--cache-dir-size needs --cache-dir");
+  if (a->v[OPT_CACHE_DIR].set && a->v[OPT_CACHE].i == 0) {
+    return say_misuse(a, "--cache 0 keeps no state, and --cache-dir takes those that memory has no room for: leave one out");
+  }
   if (rc == CLI_EXIT_OK) rc = name_model(s, path);
   if (rc == CLI_EXIT_OK) rc = read_keys(s);
   if (rc == CLI_EXIT_OK) rc = read_list(s, OPT_CORS_ORIGIN, &s->origins, "--cors-origin");
   if (rc == CLI_EXIT_OK) rc = read_list(s, OPT_ALLOW_HOST, &s->hosts, "--allow-host");
+  if (rc == CLI_EXIT_OK) rc = check_network(s);
   if (rc == CLI_EXIT_OK) rc = plan_server(s, path, &plan);
   if (rc == CLI_EXIT_OK) rc = open_model(a, path, true, 0, &plan, &s->model);
   if (rc != CLI_EXIT_OK) return rc;

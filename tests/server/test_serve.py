@@ -242,7 +242,7 @@ def keys_from_a_file():
         keys = pathlib.Path(folder, "keys")
         keys.write_text("# two keys\n\n first \nsecond\r\n")
         server = Server(PROGRAM, "serve", "-m", MODEL, "--port", "0", "--ctx", "64", "--api-key-file", keys, "--cors-origin",
-                        "https://a.example, https://b.example", "--allow-host", "my.name")
+                        "https://a.example, https://b.example, null,http://[::1]:443,http://127.0.0.1:3000,app+x://my_app", "--allow-host", "my.name,[fe80::1],A_b.c")
         try:
             for headers, status in (({}, 401), ({"Authorization": "Bearer first"}, 200), ({"x-api-key": "second"}, 200),
                                     ({"x-api-key": "# two keys"}, 401), ({"x-api-key": "third"}, 401)):
@@ -260,6 +260,12 @@ def keys_from_a_file():
 TESTS.append(("keys_from_a_file", keys_from_a_file))
 
 
+# What no browser sends as Origin, and no client as the name in Host.
+UNSENT_ORIGINS = ("foo", "https://a.b/path", "https://a.b/", "https://", "https://A.b", "HTTPS://a.b", "https://a.b:443", "http://a.b:80", "http://a.b:", "http://a.b:x",
+                  "http://a.b:080", "http://a.b:70000", "http://[::1", "http://a b", "a.b:8080", "//a.b", "", " , ", "https://a.b,c")
+UNSENT_HOSTS = ("a b", "a:80", "http://a", "a/b", "[::1", "[]", "::1", "*", "", ",", "a,b c")
+
+
 def refusals_at_the_start():
     """What cannot be served is said at once, with the right exit code."""
     with tempfile.TemporaryDirectory() as folder:
@@ -272,7 +278,10 @@ def refusals_at_the_start():
         for options, code, words in ((["--port", port], 1, "cannot listen"), (["--host", "192.0.2.1"], 1, "cannot listen"),
                                      (["--host", "no.such.host.invalid"], 2, "not one of this machine"), (["--port", "65536"], 2, "65535"),
                                      (["--api-key-file", str(empty)], 2, "no key"), (["--api-key-file", folder + "/none"], 3, "No such file"),
-                                     (["--cache-dir-size", "5"], 2, "--cache-dir"), (["--ctx", "100000000"], 2, "4096"),
+                                     (["--cache-dir-size", "5"], 2, "--cache-dir"), (["--ctx", "100000000"], 2, "--ctx: 100000000 positions exceed the model's 4096"),
+                                     (["--cache", "0", "--cache-dir", folder], 2, "leave one out"),
+                                     *((["--cors-origin", text], 2, "--cors-origin: ") for text in UNSENT_ORIGINS),
+                                     *((["--allow-host", text], 2, "--allow-host: ") for text in UNSENT_HOSTS),
                                      (["--max-connections", "1000000"], 2, "descriptors"), (["--model-name", ""], 2, "empty")):
             if "--max-connections" in options and subprocess.run("ulimit -Hn", shell=True, capture_output=True, text=True).stdout.strip() == "unlimited":
                 continue
