@@ -86,6 +86,16 @@ static bool parse_integer(const char *text, int64_t *out) {
   return true;
 }
 
+/* All 64 bits, without a sign. */
+static bool parse_seed(const char *text, int64_t *out) {
+  if (*text == 0 || strspn(text, "0123456789") != strlen(text)) return false;
+  errno = 0;
+  unsigned long long v = strtoull(text, NULL, 10);
+  if (errno != 0) return false;
+  *out = (int64_t)v;
+  return true;
+}
+
 static bool parse_real(const char *text, double *out) {
   if (*text == 0 || strspn(text, "0123456789.eE+-") != strlen(text) || *text == '+') return false;
   char *end;
@@ -209,6 +219,7 @@ static bool parse_value(const cli_option *o, const char *text, cli_value *v) {
   switch (o->type) {
     case CLI_FLAG: v->i = 1; return true;
     case CLI_INT: return parse_integer(text, &v->i) && (double)v->i >= o->min && (double)v->i <= o->max;
+    case CLI_SEED: return parse_seed(text, &v->i);
     case CLI_REAL: return parse_real(text, &v->real) && v->real >= o->min && v->real <= o->max;
     case CLI_SIZE: return cli_parse_size(text, &v->i) && (double)v->i >= o->min && (double)v->i <= o->max;
     case CLI_TEXT: v->text = text; return true;
@@ -244,8 +255,10 @@ static void describe_accepted(const cli_option *o, char *text, size_t size) {
     snprintf(text, size, "a path that is not empty");
   } else if (o->type == CLI_SIZE) {
     snprintf(text, size, "a size such as 1500M, 3G or 2.5GiB (K, M, G, T: powers of 1000; Ki, Mi, Gi, Ti: of 1024; without a unit: bytes)");
+  } else if (o->type == CLI_SEED) {
+    snprintf(text, size, "an integer from 0 to 18446744073709551615");
   } else if (o->max >= 9e18) {
-    snprintf(text, size, "%s of at least %.15g", names[o->type], o->min);
+    snprintf(text, size, "%s from %.15g to 9223372036854775807", names[o->type], o->min);
   } else {
     snprintf(text, size, "%s from %.15g to %.15g", names[o->type], o->min, o->max);
   }

@@ -39,6 +39,7 @@ typedef enum cli_command_id {
 #define CLI_TYPE_LIST(X)                                  \
   X(FLAG, "nothing")                                      \
   X(INT, "an integer")                                    \
+  X(SEED, "an integer")                                   \
   X(REAL, "a number")                                     \
   X(SIZE, "a size")                                       \
   X(TEXT, "a text")                                       \
@@ -75,7 +76,7 @@ typedef struct cli_option {
 /* What one option got. `set`: it was given; otherwise the fields hold its default. */
 typedef struct cli_value {
   bool set;
-  int64_t i;                  /* FLAG (0 or 1), INT, SIZE (bytes), WORD (index) */
+  int64_t i;                  /* FLAG (0 or 1), INT, SEED (the bits of a uint64_t), SIZE (bytes), WORD (index) */
   double real;
   const char *text;           /* TEXT, PATH, WORD, MEDIUM (the last one) */
   int32_t *ids;               /* IDS */

@@ -25,6 +25,9 @@ int check_sampling(const cli_args *a) {
   if (a->v[OPT_TEMP].set && !(a->v[OPT_TEMP].real > 0) && any_sampling(a)) {
     return say_misuse(a, "--temp 0 is greedy, where --top-k, --top-p, --min-p and --seed mean nothing: leave them out");
   }
+  if (!((float)a->v[OPT_TOP_P].real > 0)) {
+    return say_misuse(a, "--top-p: %g is not accepted; expected a number above 0, at most 1", a->v[OPT_TOP_P].real);
+  }
   bool penalties = a->v[OPT_REPETITION_PENALTY].set || a->v[OPT_PRESENCE_PENALTY].set || a->v[OPT_FREQUENCY_PENALTY].set;
   if (a->v[OPT_PENALTY_WINDOW].set && !penalties) return say_misuse(a, "--penalty-window needs one of the penalties");
   return CLI_EXIT_OK;

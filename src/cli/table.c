@@ -139,7 +139,7 @@ const cli_option cli_options[] = {
      .group = "Sampling", .help = "draw from the smallest set with at least this probability; 1: off"},
     {.id = OPT_MIN_P, .commands = GENERATING, .name = "min-p", .type = CLI_REAL, .arg = "P", .min = 0, .max = 1, .value = "0",
      .group = "Sampling", .help = "draw from tokens at least this fraction as likely as the best; 0: off"},
-    {.id = OPT_SEED, .commands = GENERATING, .name = "seed", .type = CLI_INT, .arg = "N", .min = 0, .max = NO_LIMIT, .value = "0",
+    {.id = OPT_SEED, .commands = GENERATING, .name = "seed", .type = CLI_SEED, .arg = "N", .value = "0",
      .group = "Sampling", .help = "the draws depend on the seed and the position only"},
     {.id = OPT_REPETITION_PENALTY, .commands = GENERATING, .name = "repetition-penalty", .type = CLI_REAL, .arg = "X", .min = 0.01,
      .max = 100, .value = "1", .group = "Sampling", .help = "divide positive and multiply negative logits of tokens seen; 1: off"},

@@ -14,6 +14,12 @@ done
 show inkjet run -m nowhere hello --kv f64
 show inkjet run -m nowhere hello --cpu-mask sse
 show inkjet run -m nowhere hello --top-p 1.5
+show inkjet run -m nowhere hello --top-p 0
+show inkjet chat -m nowhere hello --top-p 1e-60
+for value in 18446744073709551615 18446744073709551616 -1 '' 1.0; do
+  show inkjet run -m nowhere hello --seed "$value"
+done
+show inkjet run -m nowhere hello --presence-penalty 1 --penalty-window 9223372036854775808
 show inkjet run -m '' hello
 show inkjet run -m nowhere hello --threads 0
 show inkjet run -m nowhere hello --logprobs 21 --json

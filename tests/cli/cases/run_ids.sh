@@ -13,6 +13,8 @@ go --temp 0 | cmp - first
 go --seed 5 | tee drawn
 go --seed 5 --threads 3 | cmp - drawn
 if go --seed 6 | cmp -s - drawn; then echo "another seed gave the same draw"; fi
+go --seed 18446744073709551615 | tee drawn
+if go --seed 9223372036854775807 | cmp -s - drawn; then echo "another seed gave the same draw"; fi
 go --seed 5 --top-k 1 | cmp - first
 # Key types are allowed to change the result, not to fail.
 for type in f32 f16; do go --kv "$type" | wc -w; done
