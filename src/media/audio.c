@@ -180,21 +180,39 @@ static bool is_mpeg_frame(const uint8_t *b, size_t n) {
          (b[2] & 0x0c) != 0x0c;
 }
 
+static const sound_kind *unread_kind(const uint8_t *b, size_t n) {
+  for (size_t i = 0; i < IJ_COUNT_OF(unread_kinds); i++) {
+    const sound_kind *k = &unread_kinds[i];
+    if (has(b, n, (size_t)k->at, k->magic) && has(b, n, (size_t)k->at2, k->magic2)) return k;
+  }
+  return NULL;
+}
+
+typedef enum sound_form { FORM_NONE, FORM_WAV, FORM_FLAC, FORM_OGG, FORM_MP3 } sound_form;
+
+static sound_form form_of(const uint8_t *b, size_t n) {
+  const size_t skip = IJ_MIN(tag_size(b, n), n);
+  if ((has(b, n, 0, "RIFF") || has(b, n, 0, "RF64") || has(b, n, 0, "BW64")) && has(b, n, 8, "WAVE")) return FORM_WAV;
+  if (has(b, n, skip, "fLaC")) return FORM_FLAC;
+  if (has(b, n, 0, "OggS")) return FORM_OGG;
+  return skip > 0 || is_mpeg_frame(b, n) ? FORM_MP3 : FORM_NONE;
+}
+
+bool ij__sound_is_known(const void *bytes, size_t n) { return form_of(bytes, n) != FORM_NONE || unread_kind(bytes, n) != NULL; }
+
 ij_status ij__sound_open(ij__sound *out, const void *bytes, size_t n, const char *name, const ij_media_options *options, ij_err *err) {
   const uint8_t *b = bytes;
   const int64_t max_rows = options->max_rows;
   memset(out, 0, sizeof *out);
   if (n == 0) return ij__fail(err, IJ_E_FORMAT, name, "the file is empty");
-  if ((has(b, n, 0, "RIFF") || has(b, n, 0, "RF64") || has(b, n, 0, "BW64")) && has(b, n, 8, "WAVE"))
-    return ij__sound_wav(out, b, n, name, max_rows, err);
-  const size_t skip = IJ_MIN(tag_size(b, n), n);
-  if (has(b, n, skip, "fLaC")) return ij__sound_coded(out, b, n, "FLAC", name, max_rows, err);
-  if (has(b, n, 0, "OggS")) return ij__sound_coded(out, b, n, "Ogg", name, max_rows, err);
-  if (skip > 0 || is_mpeg_frame(b, n)) return ij__sound_mp3(out, b, n, skip, name, max_rows, err);
-  for (size_t i = 0; i < IJ_COUNT_OF(unread_kinds); i++) {
-    const sound_kind *k = &unread_kinds[i];
-    if (has(b, n, (size_t)k->at, k->magic) && has(b, n, (size_t)k->at2, k->magic2))
-      return ij__fail(err, IJ_E_UNSUPPORTED, name, "this is %s: WAV, FLAC, MP3 and Ogg (Vorbis, Opus) are read", k->name);
+  switch (form_of(b, n)) {
+    case FORM_WAV: return ij__sound_wav(out, b, n, name, max_rows, err);
+    case FORM_FLAC: return ij__sound_coded(out, b, n, "FLAC", name, max_rows, err);
+    case FORM_OGG: return ij__sound_coded(out, b, n, "Ogg", name, max_rows, err);
+    case FORM_MP3: return ij__sound_mp3(out, b, n, IJ_MIN(tag_size(b, n), n), name, max_rows, err);
+    case FORM_NONE: break;
   }
+  const sound_kind *k = unread_kind(b, n);
+  if (k) return ij__fail(err, IJ_E_UNSUPPORTED, name, "this is %s: WAV, FLAC, MP3 and Ogg (Vorbis, Opus) are read", k->name);
   return ij__fail(err, IJ_E_UNSUPPORTED, name, "this is no kind of sound that is known: WAV, FLAC, MP3 and Ogg (Vorbis, Opus) are read");
 }

@@ -20,5 +20,7 @@ typedef struct ij__sound {
 ij_status ij__sound_open(ij__sound *out, const void *bytes, size_t n, const char *name, const ij_media_options *options, ij_err *err);
 ij_status ij__sound_from_samples(ij__sound *out, const float *samples, int64_t n, int channels, int rate, const ij_media_options *options,
                                  ij_err *err);
+/* Whether the first bytes are those of a sound, be it one that is not read here. */
+bool ij__sound_is_known(const void *bytes, size_t n);
 
 #endif

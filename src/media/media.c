@@ -177,6 +177,10 @@ ij_status ij_media_open(ij_media **out, ij_media_kind kind, const void *bytes, s
   ij__file_kind found = ij__file_kind_of(bytes, n_bytes);
   s = check_kind(kind, &found, where, err);
   if (s != IJ_OK) return s;
+  if (kind == IJ_MEDIA_ANY && found.is == IJ_FILE_UNKNOWN && !ij__sound_is_known(bytes, n_bytes)) {
+    return ij__fail(err, IJ_E_UNSUPPORTED, where, "this is no picture, sound or video of a kind that is known: PNG, JPEG, WebP, GIF, WAV, FLAC, "
+                    "MP3 and Ogg (Vorbis, Opus) are read, and videos are opened on their own");
+  }
   if (found.is != IJ_FILE_PICTURE) return open_sound(out, bytes, n_bytes, where, &full, err);
   ij__image_file file = {bytes, n_bytes, where, &full};
   return open_picture(out, found.reader, &file, err);

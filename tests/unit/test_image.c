@@ -397,7 +397,10 @@ static void other_kinds_are_refused_by_name(void) {
   CHECK_HAS(open_bytes("some words", 10, IJ_MEDIA_IMAGE, NULL).message, "not known here");
   CHECK_INT(open_bytes("some words", 10, IJ_MEDIA_IMAGE, NULL).code, IJ_E_UNSUPPORTED);
   CHECK_HAS(open_bytes(small_gif, sizeof small_gif, IJ_MEDIA_AUDIO, NULL).message, "found a picture: GIF");
-  CHECK(open_bytes("some words", 10, IJ_MEDIA_ANY, NULL).code != IJ_OK);
+  CHECK_HAS(open_bytes("some words", 10, IJ_MEDIA_ANY, NULL).message, "no picture, sound or video of a kind that is known");
+  CHECK_INT(open_bytes("some words", 10, IJ_MEDIA_ANY, NULL).code, IJ_E_UNSUPPORTED);
+  CHECK_HAS(open_bytes("some words", 10, IJ_MEDIA_AUDIO, NULL).message, "no kind of sound");
+  CHECK_HAS(open_bytes("MThd\0\0\0\6", 8, IJ_MEDIA_ANY, NULL).message, "this is MIDI");
 }
 
 static void limits_hold_before_memory_is_taken(void) {
