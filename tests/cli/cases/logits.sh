@@ -10,4 +10,7 @@ show inkjet logits -m model --ids $ids --compare last.safetensors --max-abs 0 --
 show inkjet logits -m model --ids $ids --compare all.safetensors
 show inkjet logits -m model --ids $ids --trace --compare last.safetensors
 show inkjet logits -m model --ids ${ids%8}9 --compare last.safetensors --max-abs 1e-9 | sed 's/difference [0-9.e+-]* at value [0-9]*/difference X/'
+inkjet logits -m model --ids $ids --out l.st && cmp l.st last.safetensors
+show inkjet logits -m model --ids $ids --compare l.st --max-abs 0
+show inkjet logits -m model --ids 1 --compare model
 ls
