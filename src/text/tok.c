@@ -1,20 +1,22 @@
 /* tok.c: opening a vocabulary wherever it lies, and looking things up in it.
  *
- * The form of a file is told from its first characters, not from its name: JSON starts with a brace, which base64 does not have.
+ * The form of a file is told from its first character: JSON starts with a bracket, which base64 does not have. What is named *.json and
+ * starts otherwise is refused as JSON.
  */
 #include "text/tok.h"
 
 #include "core/alloc.h"
 #include "core/os.h"
+#include "core/str.h"
 #include "io/ckpt.h"
 #include "text/tok_int.h"
 
 enum { MAX_FILE_BYTES = 1 << 28 };
 
-static bool starts_with_brace(const char *bytes, size_t n) {
+static bool is_json(const char *bytes, size_t n, const char *path) {
   size_t i = 0;
   while (i < n && (bytes[i] == ' ' || bytes[i] == '\t' || bytes[i] == '\r' || bytes[i] == '\n')) i++;
-  return i < n && bytes[i] == '{';
+  return (i < n && (bytes[i] == '{' || bytes[i] == '[')) || ij__str_ends_with(path, ".json");
 }
 
 /* Takes over t once `status`, that of reading it, has been IJ_OK so far. */
@@ -29,7 +31,7 @@ ij_status ij__tok_open_bytes(ij_tok **out, const char *bytes, size_t n, const ch
   *out = NULL;
   ij_tok *t = ij__alloc_zero(1, sizeof *t);
   if (!t) return ij__fail_nomem(err, where, sizeof *t);
-  ij_status s = starts_with_brace(bytes, n) ? ij__tok_read_json(t, bytes, n, where, err) : ij__tok_read_ranks(t, bytes, n, where, err);
+  ij_status s = is_json(bytes, n, where) ? ij__tok_read_json(t, bytes, n, where, err) : ij__tok_read_ranks(t, bytes, n, where, err);
   return finish(out, t, s, where, err);
 }
 

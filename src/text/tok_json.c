@@ -227,6 +227,11 @@ ij_status ij__tok_read_json(ij_tok *t, const char *bytes, size_t n, const char *
   ij_status status = ij__json_parse(&doc, bytes, n, where, err);
   if (status != IJ_OK) return status;
   json_reader r = {.t = t, .path = where, .root = ij__json_root(doc), .err = err};
+  if (ij__json_type_of(r.root) != IJ_JSON_OBJECT) {
+    status = ij__fail(err, IJ_E_FORMAT, where, "expected an object, found %s", ij__json_type_name(ij__json_type_of(r.root)));
+    ij__json_free(&doc);
+    return status;
+  }
   r.model = ij__json_member(r.root, "model");
   r.scratch = ij__alloc(n);
   ij__tok_spelling_init(&r.spelling);

@@ -549,6 +549,24 @@ static void ranks_forms(void) {
   ij__buf_free(&b);
 }
 
+/* What is JSON, or is called so, is judged as JSON. */
+static void json_that_is_no_tokenizer(void) {
+  static const struct {
+    const char *name, *text, *message;
+  } files[] = {{"tokenizer.json", "[]", "expected an object, found an array"}, {"tokenizer.json", "null", "expected an object, found null"},
+               {"tokenizer.json", "YQ== 0\n", "not valid JSON"},               {"tokenizer.json", "", "expected JSON"},
+               {"vocabulary", " [1]", "expected an object, found an array"},    {"vocabulary", "null", "no space"}};
+  for (size_t i = 0; i < IJ_COUNT_OF(files); i++) {
+    ij_tok *t = NULL;
+    ij_err err = {0};
+    char *path = write_file(files[i].name, files[i].text, strlen(files[i].text));
+    CHECK_INT(ij__tok_open(&t, path, &err), IJ_E_FORMAT);
+    CHECK_HAS(err.message, files[i].message);
+    unlink(path);
+    ij__free(path);
+  }
+}
+
 static void folders(void) {
   ij_tok *t = NULL;
   ij_err err;
@@ -664,6 +682,7 @@ int main(void) {
   RUN(bad_json);
   RUN(bad_ranks);
   RUN(ranks_forms);
+  RUN(json_that_is_no_tokenizer);
   RUN(folders);
   RUN(out_of_memory);
   RUN(stream_known);
