@@ -256,7 +256,7 @@ static ij_status check_index(const ij_ckpt *c, shard_index *x, ij_err *err) {
 static ij_status open_config(ij_ckpt *c, ij_err *err) {
   c->config_path = ij__os_join(c->folder, "config.json");
   if (!c->config_path) return ij__fail_nomem(err, c->folder, 0);
-  if (!ij__os_is_file(c->config_path)) return IJ_OK;
+  if (!ij__os_is_file(c->config_path) && !ij__os_is_dir(c->config_path)) return IJ_OK; /* a folder of this name is told as what it is */
   char *bytes;
   size_t n = 0;
   ij_status s = ij__os_read_file(c->config_path, MAX_CONFIG, &bytes, &n, err);

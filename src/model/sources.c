@@ -404,6 +404,8 @@ ij_weight ij__matrix_view(const ij_matrix *m, int64_t first, int64_t step, int64
 static ij_status check_group(const ij_json_value *root, const char *path, ij_err *err) {
   const ij_json_value *inner = ij__json_member(root, "quantization"), *v = ij__json_member(inner ? inner : root, "group_size");
   int64_t group;
+  if (ij__json_type_of(root) != IJ_JSON_OBJECT)
+    return ij__fail(err, IJ_E_FORMAT, path, "expected an object, found %s", ij__json_type_name(ij__json_type_of(root)));
   if (ij__json_type_of(v) == IJ_JSON_NONE || ij__json_type_of(v) == IJ_JSON_NULL) return IJ_OK;
   if (ij__json_get_int(v, &group) && group == 16) return IJ_OK;
   if (!ij__json_get_int(v, &group))

@@ -523,6 +523,14 @@ static void config_is_json_of_bounded_size(void) {
   CHECK_INT(truncate(path, (64 << 20) + 1), 0);
   refuse_path(folder, IJ_E_FORMAT, "index.json", "at most 67108864 are accepted");
   remove_folder();
+  fresh_folder();
+  put_indexed();
+  snprintf(path, sizeof path, "%s/config.json", folder);
+  unlink(path);
+  CHECK_INT(mkdir(path, 0700), 0);
+  refuse_path(folder, IJ_E_IO, "/config.json", "expected a regular file, found a folder");
+  CHECK_INT(rmdir(path), 0);
+  remove_folder();
 }
 
 /* --- without memory */

@@ -260,6 +260,10 @@ static void nvfp4_of_the_release(void) {
   expect_error(IJ_E_UNSUPPORTED, "group_size: only 16 is supported, found 32");
   cw_write_text(t.folder, "hf_quant_config.json", "{\"quantization\":{\"group_size\":\"x\"}}");
   expect_error(IJ_E_FORMAT, "group_size: expected an integer, found a string");
+  cw_write_text(t.folder, "hf_quant_config.json", "[]");
+  expect_error(IJ_E_FORMAT, "expected an object, found an array");
+  cw_write_text(t.folder, "hf_quant_config.json", "null");
+  expect_error(IJ_E_FORMAT, "expected an object, found null");
   finish();
 }
 
