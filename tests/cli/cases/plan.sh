@@ -15,6 +15,7 @@ json --mem 10M
 inkjet info model --plan --json | grep -c -E '"memory":\{"machine":\{"limit":[0-9]+,"free":[0-9]+\},"control_group":(null|\{"limit":[0-9]+,"free":[0-9]+\}),"process":(null|\{"limit":[0-9]+,"free":[0-9]+\})\},"bound":[0-9]+,'
 rm -f out && inkjet info model --plan --drive --home streamed --mem 60M > out && grep -c -E '^  drive +[0-9.]+ (kB|MB|GB)/s: |^tokens per second, at most( +[0-9.e+]+){5}$' out
 inkjet info model --plan --drive --json --mem 60M | grep -c -E '"drive_bytes_per_s":[0-9.e+]+,.*"max_tokens_per_s":[0-9]'
+inkjet info --plan --drive --json 2> err | grep -o -e '"works":true' -e '"drive_error":{[^}]*}'; echo "exit ${PIPESTATUS[0]}"
 show inkjet info --plan nowhere
 show inkjet info model --mem 1G
 show inkjet info model --drive
