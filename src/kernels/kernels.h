@@ -45,7 +45,7 @@ typedef struct ij_x_room {
 /* y[t * ldy + r] = dot16(row r of w, row t of x), r in [r0, r1), t in [0, n). Row r of w begins w_stride * r bytes after w and
  * holds k values of the entry's type. Block and split types are decoded to exactly the float32 value that their format defines
  * (`decode` below) and then multiplied like any other: a quantized matrix gives the same bits as its decoded float32 copy.
- * ldx, ldy in floats. Split types read the side arrays as ij_weight describes them; ij_weight.factor is the caller's affair. */
+ * ldx, ldy in floats; n and k are at least 1. Split types read the side arrays as ij_weight describes them; ij_weight.factor is the caller's affair. */
 typedef struct ij_matmul {
   const void *w;
   int64_t w_stride;
@@ -58,7 +58,7 @@ typedef struct ij_matmul {
   const void *w_next; /* a hint: the rows this worker multiplies next, of the same k and stride, to be fetched meanwhile; or NULL */
   int64_t n_next, next_tokens; /* so many rows, by so many tokens */
   ij_x_room *x_room; /* this worker's, or NULL */
-  uint64_t loop;     /* with x_room: while calls give the same number, not 0, what lies at their x stays as it is */
+  uint64_t loop;     /* with x_room: while calls give the same number, not 0, what lies at their x and rows stays as it is */
   const void *scales, *biases; /* split types; row r begins side_stride * r bytes after these */
   int64_t side_stride;
   ij_dtype side_dtype;

@@ -26,7 +26,7 @@ typedef struct ij_product {
   int64_t ldx, ldy, n;
   const char *next; /* first of the rows that this worker multiplies next, of the same type and stride, to be fetched meanwhile; or NULL */
   int64_t n_next, next_tokens; /* so many rows, by so many tokens */
-  uint64_t loop; /* not 0: while this number is given, what lies at x stays as it is */
+  uint64_t loop; /* not 0: while this number is given, what lies at x and rows stays as it is */
 } ij_product;
 
 /* Where the worker that has indices [i0, i1) of a loop most likely goes on. */

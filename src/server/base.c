@@ -121,7 +121,7 @@ static void get_metrics(void *context, http_exchange *x) {
   if (server->encoded) media_metrics(&b, server->encoded);
   expert_metrics(&b, server->model);
   metric(&b, "uptime_seconds", "gauge", "Time since the server began.", difftime(time(NULL), (time_t)server->created));
-  metric(&b, "heap_bytes", "gauge", "Memory that the program has allocated, but for the pages of caches and step buffers.", (double)ij__alloc_bytes());
+  metric(&b, "heap_bytes", "gauge", "Memory on the heap: not the pages of caches, step buffers and copies of weights.", (double)ij__alloc_bytes());
   double resident = resident_bytes();
   if (resident > 0) metric(&b, "resident_memory_bytes", "gauge", "Resident memory of the process.", resident);
   if (b.failed) ij__http_error(x, 500, "out_of_memory", "the server is out of memory");

@@ -3,7 +3,8 @@
  *
  * Rows that lie one after the other are fetched as one stream, because processors' own fetching follows one stream in a page. Where the
  * caller's next rows are multiplied by one token, they are taken in four streams (fused_streams.h), and so the four parts of a batch each
- * fetch the beginning of one.
+ * fetch the beginning of one. Addresses behind the last row may be named: that fetches nothing, or what
+ * is not needed.
  */
 #ifndef IJ_KERNELS_X86_FEW_AHEAD_H
 #define IJ_KERNELS_X86_FEW_AHEAD_H
@@ -16,6 +17,7 @@ typedef struct few_ahead {
   const char *at;       /* what is fetched next */
   const char *start;
   int64_t apart;        /* bytes between the four streams; 0: there is one */
+  int64_t n_stream;     /* of the four, those that have rows */
   int64_t turn, turns;  /* calls of few_ahead_turn so far, and of a part of the batch */
 } few_ahead;
 
@@ -24,14 +26,17 @@ static inline void few_ahead_start(few_ahead *a, const ij_matmul *m, int64_t r, 
   const bool last = r + n_row >= r1, next = last && m->w_next;
   a->start = next ? m->w_next : (const char *)m->w + (last ? r : r + n_row) * m->w_stride;
   a->at = a->start;
-  a->apart = next && m->next_tokens == 1 ? ij__div_up(m->n_next, MR) * m->w_stride : 0;
+  const int64_t quarter = next && m->next_tokens == 1 ? ij__div_up(m->n_next, MR) : 0;
+  a->apart = quarter * m->w_stride;
+  a->n_stream = quarter ? ij__div_up(m->n_next, quarter) : 1;
   a->turn = 0;
   a->turns = IJ_MAX((int64_t)1, n_turn / MR);
 }
 
 /* Before each of the parts into which the work of a batch is cut. */
 static inline void few_ahead_turn(few_ahead *a) {
-  if (a->apart && a->turn % a->turns == 0) a->at = a->start + a->turn / a->turns * a->apart;
+  const int64_t part = a->turn / a->turns;
+  if (part < a->n_stream && a->turn % a->turns == 0 && a->apart) a->at = a->start + part * a->apart;
   a->turn++;
 }
 

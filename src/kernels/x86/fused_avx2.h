@@ -1,4 +1,4 @@
-/* fused_avx2.h: the orders of lanes (ij_order) of products that multiply decoded values from registers. Included after matmul_fold.h. */
+/* fused_avx2.h: the orders of lanes (ij_order): x laid out in them, and sums put back. Included after matmul_fold.h. */
 #ifndef IJ_KERNELS_X86_FUSED_AVX2_H
 #define IJ_KERNELS_X86_FUSED_AVX2_H
 

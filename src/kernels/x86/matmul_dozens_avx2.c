@@ -39,8 +39,8 @@ static fetch_ahead dozens_ahead(const dozens *d, int64_t r, int64_t c0, int64_t 
   const bool same = c0 + n < m->k;
   const int64_t from = same ? c0 + n : 0, next = same ? r : r + DOZENS_ROWS;
   fetch_ahead f = {.stride = m->w_stride, .span = IJ_MIN(m->k - from, (int64_t)DOZENS_BLOCK) / d->len * d->bytes};
-  f.row = (const char *)m->w + next * m->w_stride + from / d->len * d->bytes;
   f.n_row = IJ_MIN((int64_t)DOZENS_ROWS, d->r1 - next);
+  f.row = (const char *)m->w + (f.n_row > 0 ? next : r) * m->w_stride + from / d->len * d->bytes;
   if (f.n_row <= 0 && m->w_next) {
     f.n_row = IJ_MIN((int64_t)DOZENS_ROWS, m->n_next);
     f.row = m->w_next;

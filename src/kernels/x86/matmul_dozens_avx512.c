@@ -111,7 +111,7 @@ static fetch_ahead dozens_ahead(const dozens *d, int64_t r, int64_t c0, int64_t 
   const bool same = c0 + n < m->k, halves = d->n_tile >= DOZENS_ROWS;
   const int64_t from = same ? c0 + n : 0, next = same ? r : r + DOZENS_ROWS;
   int64_t span = IJ_MIN(m->k - from, (int64_t)DOZENS_BLOCK) / d->len * d->bytes, n_row = IJ_MIN((int64_t)DOZENS_ROWS, d->r1 - next);
-  fetch_ahead f = {.at = (const char *)m->w + next * m->w_stride + from / d->len * d->bytes};
+  fetch_ahead f = {.at = (const char *)m->w + (n_row > 0 ? next : r) * m->w_stride + from / d->len * d->bytes};
   if (n_row <= 0 && m->w_next) {
     n_row = IJ_MIN((int64_t)DOZENS_ROWS, m->n_next);
     f.at = m->w_next;

@@ -1,4 +1,4 @@
-/* matmul_few_coded_avx512.c: few_avx512.h for the other types of four and more bits. */
+/* matmul_few_coded_avx512.c: few_avx512.h for the other types of four and more bits, and affine ones of any width. */
 #include "kernels/x86/few_avx512.h"
 
 #define FEW_LIST(X)                                                                                                                 \

@@ -3,7 +3,7 @@
  * Four rows, one of each quarter (fused_streams.h), advance together, 256 values at a time, in turns of 64 or 128, each with two sums: so
  * their chains of multiply-adds overlap, and the stretch of x stays in the first-level cache. What a row's next 256 values need (scales,
  * codes put together from parts, places in codebooks) is worked out between the turns, long before it is loaded: what has just been
- * stored cannot be loaded in other sizes without a wait. Other numbers of tokens are left to matmul_coded.h.
+ * stored cannot be loaded in other sizes without a wait. Two to eight tokens have few_avx2.h.
  */
 #include "kernels/x86/vec_avx2.h"
 #include "kernels/matmul_fold.h"
