@@ -295,6 +295,7 @@ def gguf_meta(text, p):
     i, u = "inkling.", lambda x: v("u32", int(x))
     kinds = [k in p["local"] for k in range(p["layers"])]
     ids = p["vocab"]
+    tokens = [_unit(k) for k in range(256)] + ["he"] + [f"<|{k}|>" for k in range(257, ids)]  # "he" is what the one merge makes
     meta = {"general.architecture": "inkling", "general.name": "fresh", i + "context_length": u(4096), i + "embedding_length": u(p["hidden"]),
             i + "block_count": u(p["layers"]), i + "feed_forward_length": u(p["dense"]), i + "attention.head_count": u(p["heads"]),
             i + "attention.head_count_kv": v("i32", [p["swa_kv"] if k else p["kv"] for k in kinds]),
@@ -306,8 +307,8 @@ def gguf_meta(text, p):
             i + "rel_extent": u(p["extent"]), i + "rel_extent_swa": u(p["window"]), i + "shortconv_kernel": u(4),
             i + "dense_block_count": u(p["n_dense"]), i + "logit_scale_denom": v("f32", p["mup"]), i + "log_scaling_n_floor": u(p["floor"]),
             i + "log_scaling_alpha": v("f32", 0.1), i + "unpadded_vocab_size": u(p["unpadded"]), "tokenizer.ggml.model": "gpt2",
-            "tokenizer.ggml.pre": "inkling", "tokenizer.ggml.tokens": [_unit(k) if k < 256 else f"<|{k}|>" for k in range(ids)],
-            "tokenizer.ggml.token_type": v("i32", [1 if k < 256 else 3 for k in range(ids)]), "tokenizer.ggml.merges": ["h e"],
+            "tokenizer.ggml.pre": "inkling", "tokenizer.ggml.tokens": tokens,
+            "tokenizer.ggml.token_type": v("i32", [1 if k < 257 else 3 for k in range(ids)]), "tokenizer.ggml.merges": ["h e"],
             "tokenizer.ggml.eos_token_id": u(p["unpadded"] - 1), "tokenizer.ggml.bos_token_id": u(p["unpadded"] - 1),
             "tokenizer.ggml.add_bos_token": False, "general.quantization_version": u(2)}
     if p["floor"] == NEVER:  # optional keys, left out where that changes nothing
