@@ -51,10 +51,11 @@ ij_jv ij__jv_root(const ij_json *doc, const char *bytes, size_t n) {
 }
 
 bool ij__jv_next(ij_jv container, ij_jv_iter *it, const char **key, size_t *n_key, ij_jv *out) {
-  const char *name = NULL, *end = container.raw + container.n_raw;
+  const char *name = NULL;
   size_t n_name = 0;
   const ij_json_value *v = NULL;
-  if (!ij__json_next(container.v, &it->json, &name, &n_name, &v)) return false;
+  if (!ij__json_next(container.v, &it->json, &name, &n_name, &v)) return false; /* also of what is absent, which has no text */
+  const char *end = container.raw + container.n_raw;
   const char *p = skip_space(it->at ? it->at : container.raw + 1);
   if (it->at) p = skip_space(p + 1); /* the comma */
   if (name) p = skip_space(skip_space(skip_string(p)) + 1); /* the key and its colon */

@@ -454,6 +454,14 @@ def other_openai_errors(s):
         openai_error(s, RESPONSES, body, param)
 
 
+def an_item_without_content(s):
+    """Reasoning of which nothing was sent is no reasoning: the prompt is the same."""
+    said = {"role": "user", "content": "hi"}
+    plain = s.ask(RESPONSES, {"input": [said], "max_output_tokens": 1})["usage"]["input_tokens"]
+    for item in ({"type": "reasoning"}, {"type": "reasoning", "summary": []}, {"type": "reasoning", "content": None}):
+        equal(s.ask(RESPONSES, {"input": [item, said], "max_output_tokens": 1})["usage"]["input_tokens"], plain, f"tokens with {item}")
+
+
 def anthropic_errors(s):
     base = {"model": "m", "max_tokens": 5, "messages": USER}
     image = [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}]
@@ -529,7 +537,7 @@ SHARED = [stream_is_whole_chat, stream_is_whole_completions, stream_is_whole_res
           stop_strings,
           stop_sequence_is_named, logit_bias, logprobs_cover_the_text, effort, raw_prompts, cached_tokens, schema_answers,
           many_grammars, large_grammars, forced_calls, forced_calls_elsewhere, same_prompt,
-          chat_errors, too_much_text, other_openai_errors, anthropic_errors]
+          chat_errors, too_much_text, other_openai_errors, an_item_without_content, anthropic_errors]
 OWN = [full_queue_and_clients_that_leave, n_partly_accepted]
 
 
