@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -222,11 +223,26 @@ static bool hand_over(http_server *s, http_exchange *x) {
   return ok;
 }
 
+/* The path of a request's target, and the authority of one in absolute form (RFC 9112, 3.2.2). */
+static bool take_target(http_exchange *x, const char *url) {
+  size_t n_scheme = strncasecmp(url, "http://", 7) == 0 ? 7 : strncasecmp(url, "https://", 8) == 0 ? 8 : 0;
+  if (n_scheme > 0) {
+    url += n_scheme;
+    size_t n = strcspn(url, "/");
+    x->authority = ij__alloc(n + 1);
+    if (!x->authority) return false;
+    memcpy(x->authority, url, n);
+    x->authority[n] = 0;
+    url = url[n] ? url + n : "/";
+  }
+  x->path = ij__strdup(url);
+  return x->path != NULL;
+}
+
 static bool begin_request(http_server *s, http_exchange *x, const char *url, const char *method, const char *version) {
   x->conn = conn_of(x->connection);
-  x->path = ij__strdup(url);
   x->http_1_1 = strcmp(version, "HTTP/1.0") != 0;
-  if (!x->conn || !x->path) return false;
+  if (!x->conn || !take_target(x, url)) return false;
   if (ij__http_check_head(x, method)) return true;
   bool has_body = x->declared > 0;
   if (x->declared <= HTTP_SMALL_BODY && !(has_body && http_header(x, "Expect"))) return true; /* the refusal waits for the end of the body */

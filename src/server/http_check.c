@@ -39,8 +39,10 @@ static bool check_framing(http_exchange *x) {
   x->declared = 0;
   if (encodings > 0) x->declared = SIZE_MAX;
   else if (length) x->declared = (size_t)strtoull(length, NULL, 10); /* the library has checked it */
-  if (lengths > 1 || encodings > 1 || (lengths && encodings) || count_header(x, "Host") > 1) {
+  if (lengths > 1 || encodings > 1 || count_header(x, "Host") > 1) {
     ij__http_error(x, 400, "bad_framing", "the request has more than one Content-Length, Transfer-Encoding or Host");
+  } else if (lengths && encodings) {
+    ij__http_error(x, 400, "bad_framing", "the request has both Content-Length and Transfer-Encoding: only one of them can say where it ends");
   } else if (encodings && strcasecmp(encoding, "chunked") != 0) {
     ij__http_error(x, 501, "unsupported_transfer_encoding", "Transfer-Encoding may only be chunked");
   } else {
@@ -72,10 +74,12 @@ static size_t host_name_length(const char *host) {
   return strcspn(host, ":");
 }
 
+static const char *host_of(const http_exchange *x) { return x->authority ? x->authority : http_header(x, "Host"); }
+
 /* A web page can make its own name resolve to 127.0.0.1 and then talk to us as its own origin; but it cannot change the Host it sends. */
 static bool check_host(http_exchange *x) {
   const http_options *o = &x->server->options;
-  const char *host = http_header(x, "Host");
+  const char *host = host_of(x);
   if (!x->server->loopback || !host) return true;
   size_t n = host_name_length(host);
   if (is_loopback_name(host, n)) return true;
@@ -96,7 +100,7 @@ static bool origin_is_listed(const http_options *o, const char *origin) {
 }
 
 static bool origin_is_ours(const http_exchange *x, const char *origin) {
-  const char *host = http_header(x, "Host"), *name = strstr(origin, "://");
+  const char *host = host_of(x), *name = strstr(origin, "://");
   return host && name && strcasecmp(name + 3, host) == 0;
 }
 

@@ -66,6 +66,7 @@ static void exchange_free(http_exchange *x) {
   ij__buf_free(&x->reply_headers);
   ij__buf_free(&x->out);
   ij__free(x->path);
+  ij__free(x->authority);
   ij__free(x->content_type);
   ij__free(x);
 }

@@ -57,6 +57,7 @@ struct http_exchange {
   http_method method;
   bool head, http_1_1;
   char *path;
+  char *authority;                /* of a target in absolute form, GET http://authority/path; it counts, not Host */
   ij_buf headers, query;          /* name NUL value NUL ... */
   ij_buf body;
   size_t claimed;                 /* beside it, with the lock */
