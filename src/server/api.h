@@ -64,9 +64,10 @@ typedef struct api_prompt {
   int64_t n_audio;             /* how many of the ids stand for sound */
 } api_prompt;
 
-/* Where the client put a medium that is now a part of the messages below. */
+/* Where the client put a medium that is now a part of the messages below, or the arguments of what is now a call in them. */
 typedef struct api_place {
-  int message, part;
+  int message, index;          /* among the parts, or the calls, of the message */
+  bool call;
   api_path path;
 } api_place;
 
@@ -79,10 +80,12 @@ typedef struct api_request {
   ij_jv body;
   ij_buf messages, tools_json; /* as ij_prompt_render wants them; tools_json is empty without tools */
   const char *messages_param;  /* what the dialect calls them */
-  api_place *places;           /* [n_places], of the dialects whose messages are put together here */
+  bool drafted;                /* they were put together here: places in them say nothing to the client, but for these: */
+  api_place *places;           /* [n_places] */
   int n_places, cap_places;
   api_tool *tools;
   int n_tools;
+  api_path (*schema_path)(int i_tool); /* what the dialect calls the schema of a tool */
   ij_tool_choice choice;
   bool parallel;
   char effort[48];             /* "": not given */
@@ -137,12 +140,15 @@ bool ij__api_need_member(api_error *e, const char *path, ij_jv object, const cha
 
 /* Members of an object other than those listed (separated by '|') are an error, unless null. */
 bool ij__api_check_keys(ij_jv object, const char *path, const char *known, api_error *e);
+bool ij__api_in_words(const char *list, const char *word, size_t n); /* the list is separated by '|' */
+api_path ij__api_member_path(const char *path, const char *name, size_t n); /* path.name, the name as it can be shown */
 
-/* Readers that several dialects share (api_fields.c). */
+/* Readers that several dialects share (api_fields.c, api_messages.c). */
 bool ij__api_read_stop(api_run *run, ij_jv v, const char *path, api_error *e);
 bool ij__api_read_bias(api_run *run, ij_jv v, api_error *e);
 bool ij__api_read_effort(api_run *run, ij_jv v, const char *path, api_error *e); /* path: a literal */
 bool ij__api_read_messages(api_run *run, ij_jv v, api_error *e);
+bool ij__api_check_sound_format(ij_jv format, const char *path, api_error *e);
 bool ij__api_add_tool(api_run *run, api_text name, ij_jv parameters, api_strict strict, const char *path, api_error *e);
 bool ij__api_choose_tool(api_run *run, api_text name, const char *path, api_error *e); /* the one tool that must be called */
 
@@ -245,6 +251,8 @@ bool ij__api_render(api_run *run, api_error *e);
 /* Renders, gets media ready on another thread if there are any, and then calls `then`, which answers; or replies an error. */
 void ij__api_go(api_run *run, bool wants_rows, bool (*then)(api_run *run, api_error *e));
 bool ij__api_check_context(const api_run *run, api_error *e);
+/* Returns false with e filled: more text than the context can hold, which is refused without being encoded. */
+bool ij__api_too_much_text(const api_run *run, const char *param, api_error *e);
 /* Submits the jobs; the reply comes from them. On failure nothing was replied and the run is the caller's. */
 bool ij__api_start(api_run *run, api_error *e);
 void ij__api_free(api_run *run);

@@ -23,7 +23,7 @@ static bool add_image(api_draft *d, ij_jv block, const char *role, const char *p
   ij_jv source = ij__jv_member(block, "source"), kind = ij__jv_member(source, "type");
   at = ij__path("%s.source", path);
   if (!ij__api_check_keys(block, path, "type|source|cache_control", e)) return false;
-  if (!ij__api_check_keys(source, at.text, "type|media_type|data|url", e)) return false;
+  if (!ij__api_check_keys(source, at.text, ij__jv_is(kind, "url") ? "type|url" : "type|media_type|data", e)) return false;
   if (ij__jv_is(kind, "base64")) {
     if (!ij__api_need_member(e, at.text, source, "media_type", &type) || !ij__api_need_member(e, at.text, source, "data", &data)) {
       return false;
@@ -79,7 +79,7 @@ static bool add_tool_use(api_draft *d, ij_jv block, const char *path, api_error 
   if (!ij__api_need_member(e, path, block, "name", &name)) return false;
   at = ij__path("%s.input", path);
   if (ij__jv_type(input) != IJ_JSON_OBJECT) return ij__api_expected(e, at.text, "an object", input);
-  ij__draft_call(d, id, name, input);
+  ij__draft_call(d, id, name, input, at.text);
   return true;
 }
 
@@ -100,9 +100,9 @@ static bool add_block(api_draft *d, ij_jv block, const char *role, const char *p
   if (user && ij__jv_is(type, "tool_result")) return add_result(d, block, path, e);
   if (assistant && ij__jv_is(type, "thinking")) return add_thinking(d, block, path, e);
   if (assistant && ij__jv_is(type, "tool_use")) return add_tool_use(d, block, path, e);
-  if (ij__jv_is(type, "image")) return add_image(d, block, role, path, e);
+  if (!assistant && ij__jv_is(type, "image")) return add_image(d, block, role, path, e);
   if (!ij__jv_is(type, "text")) {
-    const char *kinds = user ? "a text, image or tool_result block" : assistant ? "a text, thinking or tool_use block" : "a text block";
+    const char *kinds = user ? "a text, image or tool_result block" : assistant ? "a text, thinking or tool_use block" : "a text or image block";
     return ij__api_expected(e, path, kinds, type);
   }
   if (!read_text(block, path, &text, e)) return false;
@@ -152,9 +152,9 @@ static bool add_messages(api_run *run, api_draft *d, ij_jv list, api_error *e) {
     snprintf(path, sizeof path, "messages.%d.content", i);
     if (!add_content(d, ij__jv_member(message, "content"), role, path, e)) return false;
   }
-  run->r.continue_final = strcmp(role, "assistant") == 0;
+  run->r.continue_final = strcmp(role, "assistant") == 0 && ij__draft_is_answer(d); /* a list without blocks is no beginning of an answer */
   if (run->r.continue_final && d->calls.len > 0) {
-    return ij__api_fail(e, 400, "", "messages", "messages: the last message has tool_use blocks, which need tool_result blocks after them");
+    return ij__api_fail(e, 400, "invalid_value", "messages", "messages: the last message has tool_use blocks, which need tool_result blocks after them");
   }
   return true;
 }
@@ -205,10 +205,13 @@ static bool read_tool(api_run *run, ij_jv tool, int i, api_error *e) {
   return true;
 }
 
+static api_path schema_path(int i_tool) { return ij__path("tools.%d.input_schema", i_tool); }
+
 static bool read_tools(api_run *run, ij_jv v, api_error *e) {
   ij_jv_iter it = {{0}, NULL};
   ij_jv tool;
   if (ij__jv_type(v) != IJ_JSON_ARRAY) return ij__api_expected(e, "tools", "an array", v);
+  run->r.schema_path = schema_path;
   for (int i = 0; ij__jv_next(v, &it, NULL, NULL, &tool); i++) {
     if (!read_tool(run, tool, i, e)) return false;
   }
@@ -222,7 +225,8 @@ static bool read_choice(api_run *run, ij_jv v, api_error *e) {
   bool single = false;
   ij_jv type = ij__jv_member(v, "type"), flag = ij__jv_member(v, "disable_parallel_tool_use");
   if (ij__jv_absent(v)) return true;
-  if (!ij__api_check_keys(v, "tool_choice", "type|name|disable_parallel_tool_use", e)) return false;
+  const char *known = ij__jv_is(type, "tool") ? "type|name|disable_parallel_tool_use" : "type|disable_parallel_tool_use";
+  if (!ij__api_check_keys(v, "tool_choice", known, e)) return false;
   if (!ij__jv_absent(flag) && !ij__json_get_bool(flag.v, &single)) {
     return ij__api_expected(e, "tool_choice.disable_parallel_tool_use", "true or false", flag);
   }
@@ -230,7 +234,7 @@ static bool read_choice(api_run *run, ij_jv v, api_error *e) {
   if (ij__jv_is(type, "auto")) return true;
   r->choice = IJ_TOOLS_NONE;
   if (ij__jv_is(type, "none")) return true;
-  if (r->n_tools == 0) return ij__api_fail(e, 400, "", "tool_choice", "tool_choice: a call is asked for, and there are no tools");
+  if (r->n_tools == 0) return ij__api_fail(e, 400, "invalid_value", "tool_choice", "tool_choice: a call is asked for, and there are no tools");
   r->choice = IJ_TOOLS_REQUIRED;
   if (ij__jv_is(type, "any")) return true;
   if (!ij__jv_is(type, "tool")) return ij__api_expected(e, "tool_choice.type", "\"auto\", \"any\", \"tool\" or \"none\"", type);
@@ -256,32 +260,48 @@ static const char *effort_of_budget(int64_t budget) {
   return budget < 2048 ? "low" : budget < 8192 ? "medium" : budget < 32768 ? "high" : "max";
 }
 
-/* Thinking is off unless it or an effort is asked for, as with the original; a budget is a hint for the effort. */
-static bool read_thinking(api_run *run, api_anthropic *a, api_error *e) {
-  api_request *r = &run->r;
-  ij_jv v = ij__jv_member(r->body, "thinking"), config = ij__jv_member(r->body, "output_config");
-  ij_jv type = ij__jv_member(v, "type"), budget = ij__jv_member(v, "budget_tokens"), display = ij__jv_member(v, "display");
+static bool read_output(api_run *run, ij_jv config, api_error *e) {
   ij_jv effort = ij__jv_member(config, "effort");
-  int64_t n = 0;
-  if (!ij__jv_absent(v) && !ij__api_check_keys(v, "thinking", "type|budget_tokens|display", e)) return false;
-  if (!ij__jv_absent(config) && !ij__api_check_keys(config, "output_config", "effort|format", e)) return false;
+  if (ij__jv_absent(config)) return true;
+  if (!ij__api_check_keys(config, "output_config", "effort|format", e)) return false;
   if (!read_format(run, ij__jv_member(config, "format"), e)) return false;
-  if (!ij__jv_absent(effort) && !ij__api_read_effort(run, effort, "output_config.effort", e)) return false;
-  a->omit_thinking = ij__jv_is(display, "omitted");
-  if (!a->omit_thinking && !ij__jv_absent(display) && !ij__jv_is(display, "summarized")) {
+  return ij__jv_absent(effort) || ij__api_read_effort(run, effort, "output_config.effort", e);
+}
+
+/* What `thinking` has beside its type; a budget is a hint for the effort, and an effort says it better. */
+static bool read_budget(api_run *run, ij_jv v, bool *omit, api_error *e) {
+  ij_jv type = ij__jv_member(v, "type"), budget = ij__jv_member(v, "budget_tokens"), display = ij__jv_member(v, "display");
+  bool enabled = ij__jv_is(type, "enabled");
+  int64_t n = 0;
+  const char *known = enabled ? "type|budget_tokens|display" : ij__jv_is(type, "disabled") ? "type" : "type|display";
+  if (!enabled && !ij__jv_is(type, "adaptive") && !ij__jv_is(type, "disabled")) {
+    return ij__api_expected(e, "thinking.type", "\"enabled\", \"adaptive\" or \"disabled\"", type);
+  }
+  if (!ij__api_check_keys(v, "thinking", known, e)) return false;
+  *omit = ij__jv_is(display, "omitted");
+  if (!*omit && !ij__jv_absent(display) && !ij__jv_is(display, "summarized")) {
     return ij__api_expected(e, "thinking.display", "\"summarized\" or \"omitted\"", display);
   }
-  bool enabled = ij__jv_is(type, "enabled");
   if (enabled && (!ij__json_get_int(budget.v, &n) || n < 1)) {
     return ij__api_expected(e, "thinking.budget_tokens", "an integer of at least 1", budget);
   }
-  if (enabled && !r->effort[0]) snprintf(r->effort, sizeof r->effort, "%s", effort_of_budget(n));
-  if (enabled || ij__jv_is(type, "adaptive")) return true;
-  if (!ij__jv_absent(v) && !ij__jv_is(type, "disabled")) {
-    return ij__api_expected(e, "thinking.type", "\"enabled\", \"adaptive\" or \"disabled\"", type);
+  if (enabled && !run->r.effort[0]) snprintf(run->r.effort, sizeof run->r.effort, "%s", effort_of_budget(n));
+  return true;
+}
+
+/* Thinking is off unless it or an effort is asked for, as with the original. */
+static bool read_thinking(api_run *run, api_anthropic *a, api_error *e) {
+  api_request *r = &run->r;
+  ij_jv v = ij__jv_member(r->body, "thinking");
+  bool absent = ij__jv_absent(v), disabled = ij__jv_is(ij__jv_member(v, "type"), "disabled");
+  if (!read_output(run, ij__jv_member(r->body, "output_config"), e)) return false;
+  if (!absent && !read_budget(run, v, &a->omit_thinking, e)) return false;
+  if (disabled && r->effort[0] && !r->no_thinking) {
+    return ij__api_fail(e, 400, "invalid_value", r->effort_param, "%s: it says how much is thought, and thinking is disabled", r->effort_param);
   }
-  if (ij__jv_absent(v) && r->effort[0]) return true;
+  if (!disabled && (!absent || r->effort[0])) return true;
   snprintf(r->effort, sizeof r->effort, "none");
+  if (!r->effort_param) r->effort_param = "thinking";
   r->no_thinking = true;
   return true;
 }

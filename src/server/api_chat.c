@@ -34,10 +34,13 @@ static bool read_tool(api_run *run, ij_jv tool, int i, api_error *e) {
   return ij__api_add_tool(run, name, ij__jv_member(function, "parameters"), strict ? API_STRICT : API_LOOSE, path, e);
 }
 
+static api_path schema_path(int i_tool) { return ij__path("tools[%d].function.parameters", i_tool); }
+
 static bool read_tools(api_run *run, ij_jv v, api_error *e) {
   ij_jv_iter it = {{0}, NULL};
   ij_jv tool;
   if (ij__jv_type(v) != IJ_JSON_ARRAY) return ij__api_expected(e, "tools", "an array", v);
+  run->r.schema_path = schema_path;
   for (int i = 0; ij__jv_next(v, &it, NULL, NULL, &tool); i++) {
     if (!read_tool(run, tool, i, e)) return false;
   }
@@ -137,58 +140,6 @@ static const api_field chat_fields[] = {
   {NULL, 0, 0, 0, 0, NULL, NULL},
 };
 
-/* {"type": "allowed_tools", "allowed_tools": {"mode": ..., "tools": [...]}} */
-static bool choose_allowed(api_run *run, ij_jv v, api_error *e) {
-  ij_jv inner = ij__jv_member(v, "allowed_tools"), one;
-  if (ij__jv_absent(inner)) inner = v;
-  ij_jv mode = ij__jv_member(inner, "mode"), list = ij__jv_member(inner, "tools");
-  ij_jv_iter it = {{0}, NULL};
-  bool allowed[API_MAX_TOOLS] = {0}, any = false;
-  if (ij__jv_type(list) != IJ_JSON_ARRAY || ij__json_size(list.v) == 0) {
-    return ij__api_expected(e, "tool_choice.allowed_tools.tools", "a list of tools", list);
-  }
-  if (!ij__api_check_keys(v, "tool_choice", "type|allowed_tools|mode|tools", e)) return false;
-  if (!ij__api_check_keys(inner, "tool_choice.allowed_tools", "type|mode|tools", e)) return false;
-  while (ij__jv_next(list, &it, NULL, NULL, &one)) {
-    api_text name;
-    ij_jv function = ij__jv_member(one, "function");
-    ij_jv at = ij__jv_member(ij__jv_absent(function) ? one : function, "name");
-    if (!ij__api_need_string(e, "tool_choice.allowed_tools.tools[].function.name", at, &name)) return false;
-    if (!ij__api_choose_tool(run, name, "tool_choice", e)) return false;
-    for (int i = 0; i < run->r.n_tools; i++) allowed[i] = allowed[i] || run->r.tools[i].allowed;
-  }
-  for (int i = 0; i < run->r.n_tools; i++) any = (run->r.tools[i].allowed = allowed[i]) || any;
-  run->r.choice = IJ_TOOLS_AUTO;
-  if (ij__jv_is(mode, "required")) run->r.choice = IJ_TOOLS_REQUIRED;
-  else if (!ij__jv_is(mode, "auto")) return ij__api_expected(e, "tool_choice.allowed_tools.mode", "\"auto\" or \"required\"", mode);
-  return any;
-}
-
-bool ij__openai_read_choice(api_run *run, ij_jv v, api_error *e) {
-  api_request *r = &run->r;
-  if (ij__jv_absent(v) || ij__jv_is(v, "auto")) return true;
-  if (ij__jv_is(v, "none")) {
-    r->choice = IJ_TOOLS_NONE;
-    return true;
-  }
-  ij_jv type = ij__jv_member(v, "type");
-  if (!ij__jv_is(v, "required") && !ij__jv_is(type, "function") && !ij__jv_is(type, "allowed_tools")) {
-    return ij__api_expected(e, "tool_choice", "\"auto\", \"none\", \"required\", a function or allowed_tools", v);
-  }
-  if (r->n_tools == 0) {
-    return ij__api_fail(e, 400, "invalid_value", "tool_choice", "tool_choice: a call is asked for, and there are no tools");
-  }
-  r->choice = IJ_TOOLS_REQUIRED;
-  if (ij__jv_is(v, "required")) return true;
-  if (ij__jv_is(type, "allowed_tools")) return choose_allowed(run, v, e);
-  if (!ij__api_check_keys(v, "tool_choice", "type|function|name", e)) return false;
-  api_text name;
-  ij_jv function = ij__jv_member(v, "function"); /* the Responses API has the name one level up */
-  const char *path = ij__jv_absent(function) ? "tool_choice.name" : "tool_choice.function.name";
-  if (!ij__api_need_string(e, path, ij__jv_member(ij__jv_absent(function) ? v : function, "name"), &name)) return false;
-  return ij__api_choose_tool(run, name, path, e);
-}
-
 static bool read_chat(api_run *run, api_error *e) {
   api_request *r = &run->r;
   ij__api_random(run, run->id, 24);
@@ -198,7 +149,7 @@ static bool read_chat(api_run *run, api_error *e) {
   if (!ij__jv_absent(ij__jv_member(r->body, "regex")) && !ij__jv_absent(ij__jv_member(r->body, "response_format"))) {
     return ij__api_fail(e, 400, "invalid_value", "regex", "regex and response_format exclude each other");
   }
-  return ij__openai_read_choice(run, ij__jv_member(r->body, "tool_choice"), e);
+  return ij__openai_check_stream(run, e) && ij__openai_read_choice(run, ij__jv_member(r->body, "tool_choice"), e);
 }
 
 /* --- writing */

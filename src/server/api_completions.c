@@ -13,9 +13,7 @@
 static bool encode(api_run *run, api_prompt *p, api_text text, api_error *e) {
   ij_err err;
   size_t n = 0, cap = text.n + 1, most = run->server->max_prompt_bytes; /* an id stands for at least one byte */
-  if (most && text.n > most) {
-    return ij__api_fail(e, 400, "context_length_exceeded", "prompt", "prompt: its %zu bytes fit into no context of tokens here", text.n);
-  }
+  if (most && text.n > most) return ij__api_too_much_text(run, "prompt", e);
   p->ids = ij__alloc_array(cap, sizeof *p->ids);
   if (!p->ids) return ij__api_no_memory(e);
   if (ij_encode(run->server->tokenizer, text.bytes, text.n, run->r.parse_special, p->ids, cap, &n, &err) != IJ_OK) {
@@ -136,7 +134,7 @@ static bool read_completion(api_run *run, api_error *e) {
     return ij__api_fail(e, 400, "unsupported_value", "echo",
                         "echo together with logprobs is not supported: the prompt's own log-probabilities are not kept");
   }
-  return read_prompt(run, e);
+  return ij__openai_check_stream(run, e) && read_prompt(run, e);
 }
 
 /* --- writing */

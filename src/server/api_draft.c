@@ -7,6 +7,7 @@
 
 void ij__draft_begin(api_draft *d, api_request *request) {
   *d = (api_draft){.out = &request->messages, .request = request};
+  request->drafted = true;
   ij__buf_puts(d->out, "[");
 }
 
@@ -38,7 +39,7 @@ void ij__draft_flush(api_draft *d) {
   ij__buf_free(&d->calls);
   d->reasoning = d->parts = d->calls = (ij_buf){0};
   d->role = NULL;
-  d->n_parts = 0;
+  d->n_parts = d->n_calls = 0;
 }
 
 void ij__draft_end(api_draft *d) {
@@ -61,8 +62,12 @@ void ij__draft_text(api_draft *d, const char *role, api_text text) {
   d->n_parts++;
 }
 
-/* The next part of the message under way comes from `path`. Without memory errors name the whole conversation instead. */
-static void remember(api_draft *d, const char *path) {
+bool ij__draft_is_answer(const api_draft *d) {
+  return d->role && strcmp(d->role, "assistant") == 0 && (d->reasoning.len > 0 || d->parts.len > 0 || d->calls.len > 0);
+}
+
+/* The next part or call of the message under way comes from `path`. Without memory errors name the whole conversation instead. */
+static void remember(api_draft *d, bool call, const char *path) {
   api_request *r = d->request;
   if (r->n_places == r->cap_places) {
     int cap = r->cap_places ? 2 * r->cap_places : 16;
@@ -71,7 +76,7 @@ static void remember(api_draft *d, const char *path) {
     r->places = bigger;
     r->cap_places = cap;
   }
-  r->places[r->n_places++] = (api_place){d->n_messages, d->n_parts, ij__path("%s", path)};
+  r->places[r->n_places++] = (api_place){d->n_messages, call ? d->n_calls : d->n_parts, call, ij__path("%s", path)};
 }
 
 void ij__draft_reasoning(api_draft *d, api_text text) {
@@ -80,8 +85,9 @@ void ij__draft_reasoning(api_draft *d, api_text text) {
   ij__jw_inner(&d->reasoning, text.bytes, text.n);
 }
 
-void ij__draft_call(api_draft *d, api_text id, api_text name, ij_jv arguments) {
+void ij__draft_call(api_draft *d, api_text id, api_text name, ij_jv arguments, const char *path) {
   want_role(d, "assistant");
+  remember(d, true, path);
   ij__buf_puts(&d->calls, d->calls.len ? ",{\"type\":\"function\",\"id\":" : "{\"type\":\"function\",\"id\":");
   ij__jw_string(&d->calls, id.bytes, id.n);
   ij__buf_puts(&d->calls, ",\"function\":{\"name\":");
@@ -89,12 +95,13 @@ void ij__draft_call(api_draft *d, api_text id, api_text name, ij_jv arguments) {
   ij__buf_puts(&d->calls, ",\"arguments\":");
   ij__jw_raw(&d->calls, arguments);
   ij__buf_puts(&d->calls, "}}");
+  d->n_calls++;
 }
 
 void ij__draft_image(api_draft *d, const char *role, api_text type, api_text data, api_text url, const char *path) {
   if (d->calls.len > 0) ij__draft_flush(d);
   want_role(d, role);
-  remember(d, path);
+  remember(d, false, path);
   ij__buf_printf(&d->parts, "%s{\"type\":\"image_url\",\"image_url\":{\"url\":\"", d->parts.len ? "," : "");
   if (type.n > 0) {
     ij__buf_puts(&d->parts, "data:");
@@ -111,7 +118,7 @@ void ij__draft_image(api_draft *d, const char *role, api_text type, api_text dat
 void ij__draft_audio(api_draft *d, const char *role, api_text data, api_text format, const char *path) {
   if (d->calls.len > 0) ij__draft_flush(d);
   want_role(d, role);
-  remember(d, path);
+  remember(d, false, path);
   ij__buf_printf(&d->parts, "%s{\"type\":\"input_audio\",\"input_audio\":{\"data\":", d->parts.len ? "," : "");
   ij__jw_string(&d->parts, data.bytes, data.n);
   ij__buf_puts(&d->parts, ",\"format\":");

@@ -36,7 +36,8 @@ api_path ij__path(const char *fmt, ...) {
 bool ij__api_error_from(api_error *e, const ij_err *err, const char *param) {
   switch (err->code) {
     case IJ_E_ARGUMENT: case IJ_E_FORMAT: case IJ_E_RANGE: case IJ_E_UNSUPPORTED:
-      return ij__api_fail(e, 400, "", param, "%s%s%s", err->where, err->where[0] ? ": " : "", err->message);
+      return ij__api_fail(e, 400, err->code == IJ_E_UNSUPPORTED ? "unsupported_value" : "invalid_value", param, "%s%s%s", err->where,
+                          err->where[0] ? ": " : "", err->message);
     case IJ_E_CONTEXT: return ij__api_fail(e, 400, "context_length_exceeded", param, "%s", err->message);
     case IJ_E_BUSY: return ij__api_fail(e, 429, "rate_limit_exceeded", "", "the queue is full: %s", err->message);
     case IJ_E_CANCELLED: return ij__api_fail(e, 503, "shutting_down", "", "%s", err->message);
@@ -73,21 +74,20 @@ bool ij__api_no_memory(api_error *e) { return ij__api_fail(e, 503, "out_of_memor
 
 /* --- rules */
 
-static void join_path(char *out, size_t size, const char *path, const char *name, size_t n) {
+api_path ij__api_member_path(const char *path, const char *name, size_t n) {
   char shown[100];
   bool plain = n > 0 && n < 64;
   for (size_t i = 0; i < n && plain; i++) plain = (unsigned char)name[i] > 0x20 && (unsigned char)name[i] < 0x7f && name[i] != '"';
   if (plain) snprintf(shown, sizeof shown, "%.*s", (int)n, name);
   else ij__json_show(shown, sizeof shown, name, n);
-  snprintf(out, size, "%s%s%s", path, *path ? "." : "", shown);
+  return ij__path("%s%s%s", path, *path ? "." : "", shown);
 }
 
-/* Whether the value's text is one of those in a list separated by '|'. */
-static bool in_list(const char *list, ij_jv v) {
-  for (const char *p = list; *p;) {
-    size_t n = strcspn(p, "|");
-    if (n == v.n_raw && memcmp(p, v.raw, n) == 0) return true;
-    p += n + (p[n] == '|');
+bool ij__api_in_words(const char *list, const char *word, size_t n) {
+  for (const char *p = list; *p; p += *p == '|') {
+    size_t len = strcspn(p, "|");
+    if (len == n && memcmp(p, word, n) == 0) return true;
+    p += len;
   }
   return false;
 }
@@ -117,7 +117,7 @@ static bool read_field(api_run *run, const api_field *rule, ij_jv v, const char 
       if (ij__json_get_bool(v.v, (bool *)(void *)((char *)&run->r + rule->offset))) return true;
       return ij__api_expected(e, path, "true or false", v);
     case API_F_ONLY:
-      if (in_list(rule->text, v)) return true;
+      if (ij__api_in_words(rule->text, v.raw, v.n_raw)) return true;
       return ij__api_fail(e, 400, "unsupported_value", path, "%s: only %s is supported here", path, rule->text);
     case API_F_REFUSED: return ij__api_fail(e, 400, "unsupported_parameter", path, "%s is not supported: %s", path, rule->text);
     case API_F_CUSTOM: break;
@@ -132,12 +132,11 @@ bool ij__api_read_fields(api_run *run, ij_jv object, const char *path, const api
   size_t n;
   if (ij__jv_type(object) != IJ_JSON_OBJECT) return ij__api_expected(e, *path ? path : "the body", "an object", object);
   while (ij__jv_next(object, &it, &key, &n, &v)) {
-    char name[200];
     const api_field *rule = rules;
     while (rule->name && (strlen(rule->name) != n || memcmp(rule->name, key, n) != 0)) rule++;
-    join_path(name, sizeof name, path, key, n);
-    if (!rule->name) return ij__api_fail(e, 400, "unknown_parameter", name, "unknown parameter: %s", name);
-    if (!ij__jv_absent(v) && !read_field(run, rule, v, name, e)) return false;
+    api_path name = ij__api_member_path(path, key, n);
+    if (!rule->name) return ij__api_fail(e, 400, "unknown_parameter", name.text, "unknown parameter: %s", name.text);
+    if (!ij__jv_absent(v) && !read_field(run, rule, v, name.text, e)) return false;
   }
   return true;
 }
@@ -149,12 +148,9 @@ bool ij__api_check_keys(ij_jv object, const char *path, const char *known, api_e
   size_t n;
   if (ij__jv_type(object) != IJ_JSON_OBJECT) return ij__api_expected(e, path, "an object", object);
   while (ij__jv_next(object, &it, &key, &n, &v)) {
-    bool found = ij__jv_absent(v);
-    for (const char *p = known; *p && !found; p += strcspn(p, "|"), p += *p == '|') found = strcspn(p, "|") == n && memcmp(p, key, n) == 0;
-    if (found) continue;
-    char shown[80];
-    ij__json_show(shown, sizeof shown, key, n);
-    return ij__api_fail(e, 400, "unknown_parameter", path, "%s: the field %s is not supported", path, shown);
+    if (ij__jv_absent(v) || ij__api_in_words(known, key, n)) continue;
+    api_path name = ij__api_member_path(path, key, n);
+    return ij__api_fail(e, 400, "unknown_parameter", name.text, "unknown parameter: %s", name.text);
   }
   return true;
 }
@@ -237,21 +233,6 @@ bool ij__api_read_effort(api_run *run, ij_jv v, const char *path, api_error *e) 
   return true;
 }
 
-bool ij__api_read_messages(api_run *run, ij_jv v, api_error *e) {
-  if (ij__jv_type(v) != IJ_JSON_ARRAY) return ij__api_expected(e, "messages", "an array", v);
-  if (ij__json_size(v.v) == 0) {
-    return ij__api_fail(e, 400, "invalid_value", "messages", "messages: expected at least one message, found none");
-  }
-  ij_jv_iter it = {{0}, NULL};
-  ij_jv message;
-  for (int i = 0; ij__jv_next(v, &it, NULL, NULL, &message); i++) { /* what is in them is for the renderer; it skips what it does not know */
-    static const char known[] = "role|content|name|tool_calls|tool_call_id|reasoning|reasoning_content|annotations";
-    if (ij__jv_type(message) == IJ_JSON_OBJECT && !ij__api_check_keys(message, ij__path("messages[%d]", i).text, known, e)) return false;
-  }
-  ij__jw_raw(&run->r.messages, v);
-  return true;
-}
-
 bool ij__api_add_tool(api_run *run, api_text name, ij_jv parameters, api_strict strict, const char *path, api_error *e) {
   api_request *r = &run->r;
   char where[64];
@@ -266,7 +247,7 @@ bool ij__api_add_tool(api_run *run, api_text name, ij_jv parameters, api_strict 
     }
   }
   if (!ij__jv_absent(parameters) && ij__jv_type(parameters) != IJ_JSON_OBJECT) {
-    return ij__api_expected(e, where, "parameters that are a JSON Schema object", parameters);
+    return ij__api_expected(e, r->schema_path(r->n_tools).text, "a JSON Schema object", parameters);
   }
   if (!r->tools && !(r->tools = ij__alloc_zero(API_MAX_TOOLS, sizeof *r->tools))) {
     return ij__api_no_memory(e);

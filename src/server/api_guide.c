@@ -6,12 +6,16 @@
 #include "server/api_guide.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "core/alloc.h"
 #include "server/api_grammars.h"
 
+/* param: the schema; what is wrong has a path of its own in there. */
 static bool grammar_error(api_error *e, const ij_err *err, const char *param) {
-  ij__api_error_from(e, err, param);
+  ij_err said = *err;
+  snprintf(said.where, sizeof said.where, "%.200s%s%.300s", param, *param && err->where[0] ? ": " : "", err->where);
+  ij__api_error_from(e, &said, param);
   if (e->status == 400) snprintf(e->code, sizeof e->code, "%s", err->code == IJ_E_UNSUPPORTED ? "unsupported_schema" : "invalid_schema");
   return false;
 }
@@ -37,7 +41,7 @@ static bool compile_arguments(api_run *run, int i, api_error *e) {
   ij_status status = ij__grammars_get(run->server->grammars, run->server->tokenizer, IJ_GRAMMAR_SCHEMA, t->parameters.raw,
                                       t->parameters.n_raw, &run->args[i], &err);
   if (status == IJ_OK || (t->strict == API_STRICT_IF_POSSIBLE && status == IJ_E_UNSUPPORTED)) return true;
-  return grammar_error(e, &err, ij__path("tools[%d]", i).text);
+  return grammar_error(e, &err, run->r.schema_path(i).text);
 }
 
 static bool compile_tools(api_run *run, api_error *e) {
@@ -64,6 +68,19 @@ void ij__guide_free(api_run *run) {
   ij__free(run->guided);
 }
 
+/* A guide counts the tools that may be called; the client has sent more of them, perhaps. */
+static bool guide_error(const api_run *run, const ij_err *err, api_error *e) {
+  const api_request *r = &run->r;
+  int k = -1, i = 0;
+  ij_err said = *err;
+  bool thinking = strcmp(err->where, "no_thinking") == 0 && r->effort_param; /* the word none, before reasoning that is to be continued */
+  if (thinking) snprintf(said.where, sizeof said.where, "%s", r->effort_param);
+  if (thinking || sscanf(err->where, "tools[%d]", &k) != 1 || k < 0 || k >= run->n_guided) return ij__api_error_from(e, &said, said.where);
+  while (r->tools[i].name.bytes != run->guided[k].name) i++;
+  said.where[0] = 0;
+  return grammar_error(e, &said, r->schema_path(i).text);
+}
+
 bool ij__guide_make(api_run *run, ij_turn_state state, ij_guide **out, api_error *e) {
   const api_request *r = &run->r;
   ij_guide_options o = ij_guide_options_default();
@@ -77,6 +94,6 @@ bool ij__guide_make(api_run *run, ij_turn_state state, ij_guide **out, api_error
   o.n_tools = run->n_guided;
   o.parallel = r->parallel;
   o.no_thinking = r->no_thinking;
-  if (ij_guide_open(out, run->server->tokenizer, &o, &err) != IJ_OK) return grammar_error(e, &err, "");
+  if (ij_guide_open(out, run->server->tokenizer, &o, &err) != IJ_OK) return guide_error(run, &err, e);
   return true;
 }

@@ -120,7 +120,7 @@ static bool prepare(api_run *run, ij_attachments *a, api_error *e) {
   if (s == IJ_OK && stopped && !ij__media_notice(run, run->prompt, e)) return false;
   if (s == IJ_OK) s = ij_attachments_attach(a, run->prompt, &err);
   if (s == IJ_E_CANCELLED) return fail_cancelled(e);
-  if (s != IJ_OK) return ij__render_error(&run->r, e, &err);
+  if (s != IJ_OK) return ij__render_error(run, e, &err);
   if (!ij__render_take(run, run->prompt, e) || !copy_rows(run, a, e) || !ij__api_check_context(run, e)) return false;
   return !run->wants_rows || encode(run, a, e);
 }

@@ -9,6 +9,7 @@ bool ij__openai_read_top_k(api_run *run, ij_jv v, api_error *e);
 bool ij__openai_read_model(api_run *run, ij_jv v, api_error *e);
 bool ij__openai_read_seed(api_run *run, ij_jv v, api_error *e);
 bool ij__openai_read_stream_options(api_run *run, ij_jv v, api_error *e);
+bool ij__openai_check_stream(api_run *run, api_error *e); /* after all fields: stream_options only beside stream */
 bool ij__openai_read_later(api_run *run, ij_jv v, api_error *e); /* for fields that are read after all others */
 
 void ij__openai_logprob_token(const api_run *run, ij_choice choice, ij_buf *out);

@@ -1,6 +1,7 @@
 /* api_render.c: see api_render.h. */
 #include "server/api_render.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -30,29 +31,35 @@ ij_status ij__render(api_run *run, ij_attachments *attachments, ij_prompt **out,
                           r->tools_json.len, &o, err);
 }
 
-/* The renderer names places in the messages that it got; where those are not the client's own, the places of their media are known. */
-static bool is_own(const api_request *r) { return strcmp(r->messages_param, "messages") == 0 && r->n_places == 0; }
-
-api_path ij__render_place(const api_request *r, const char *where) {
+/* The place that a drafted message's medium or arguments came from; NULL: none, or the renderer means something else. */
+static const char *drafted_place(const api_request *r, const char *where) {
   for (int i = 0; i < r->n_places; i++) {
-    api_path at = ij__path("messages[%d].content[%d]", r->places[i].message, r->places[i].part);
-    if (strcmp(where, at.text) == 0) return r->places[i].path;
+    const api_place *p = &r->places[i];
+    api_path at = ij__path(p->call ? "messages[%d].tool_calls[%d]." : "messages[%d].content[%d]", p->message, p->index);
+    if (p->call ? strncmp(where, at.text, strlen(at.text)) == 0 : strcmp(where, at.text) == 0) return p->path.text;
   }
-  return ij__path("%s", is_own(r) ? where : r->messages_param);
+  return NULL;
 }
 
-bool ij__render_error(const api_request *r, api_error *e, const ij_err *err) {
-  bool medium = strncmp(err->where, "messages[", 9) == 0 && (err->code == IJ_E_FORMAT || err->code == IJ_E_RANGE || err->code == IJ_E_CONTEXT);
-  const char *param = is_own(r) && (medium || err->code == IJ_E_ARGUMENT || err->code == IJ_E_UNSUPPORTED) ? err->where : r->messages_param;
-  ij_err said = *err;
+/* The renderer names places in what it got. */
+api_path ij__render_place(const api_request *r, const char *where) {
+  int tool = 0;
+  const char *place = NULL;
+  if (strcmp(where, "effort") == 0) place = r->effort_param;
+  else if (r->drafted && sscanf(where, "tools[%d]", &tool) == 1) return r->schema_path(tool);
+  else if (r->drafted) place = drafted_place(r, where);
+  else if (strncmp(where, "messages", 8) == 0 || strncmp(where, "tools", 5) == 0) place = where;
+  return ij__path("%s", place ? place : r->messages_param);
+}
+
+bool ij__render_error(const api_run *run, api_error *e, const ij_err *err) {
+  const api_request *r = &run->r;
   api_path place = ij__render_place(r, err->where);
-  if (r->n_places > 0 && strcmp(place.text, r->messages_param) != 0) {
-    param = place.text;
-    memcpy(said.where, param, strlen(param) + 1);
-  }
-  if (r->effort_param && strcmp(err->where, "effort") == 0) param = r->effort_param;
+  ij_err said = *err;
   if (err->code == IJ_E_IO) return ij__api_fail(e, 500, "internal_error", place.text, "%s: %s", place.text, err->message); /* a decoder died */
-  return ij__api_error_from(e, &said, param);
+  if (err->code == IJ_E_CONTEXT && strcmp(err->where, "messages") == 0) return ij__api_too_much_text(run, place.text, e);
+  snprintf(said.where, sizeof said.where, "%s", place.text);
+  return ij__api_error_from(e, &said, place.text);
 }
 
 bool ij__render_take(api_run *run, const ij_prompt *prompt, api_error *e) {

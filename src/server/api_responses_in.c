@@ -18,6 +18,7 @@ static bool add_audio(api_draft *d, ij_jv part, const char *role, const char *pa
   if (ij__jv_type(audio) != IJ_JSON_OBJECT) return ij__api_expected(e, at.text, "an object", audio);
   if (!ij__api_check_keys(audio, at.text, "data|format", e) || !ij__api_need_member(e, at.text, audio, "data", &data)) return false;
   if (!ij__api_need_member(e, at.text, audio, "format", &format)) return false;
+  if (!ij__api_check_sound_format(ij__jv_member(audio, "format"), ij__path("%s.format", at.text).text, e)) return false;
   ij__draft_audio(d, role, data, format, path);
   return true;
 }
@@ -30,10 +31,15 @@ static bool add_part(api_draft *d, ij_jv part, const char *role, const char *pat
   if (ij__jv_type(part) != IJ_JSON_OBJECT) return ij__api_expected(e, path, "an object", part);
   if (ij__jv_is(type, "input_text") || ij__jv_is(type, "output_text") || ij__jv_is(type, "text") || refusal) {
     const char *field = refusal ? "refusal" : "text";
-    if (!ij__api_check_keys(part, path, "type|text|refusal|annotations|logprobs|parsed|prompt_cache_breakpoint", e)) return false;
+    const char *known = refusal ? "type|refusal" : "type|text|annotations|logprobs|parsed|prompt_cache_breakpoint";
+    if (!ij__api_check_keys(part, path, known, e)) return false;
     if (!ij__api_need_member(e, path, part, field, &text)) return false;
     ij__draft_text(d, role, text);
     return true;
+  }
+  bool medium = ij__jv_is(type, "input_image") || ij__jv_is(type, "input_audio");
+  if (medium && strcmp(role, "assistant") == 0) {
+    return ij__api_expected(e, ij__path("%s.type", path).text, "text, the only kind supported in messages of the assistant", type);
   }
   if (ij__jv_is(type, "input_image")) {
     if (!ij__api_check_keys(part, path, "type|image_url|detail", e) || !ij__api_need_member(e, path, part, "image_url", &text)) {
@@ -95,6 +101,10 @@ static bool add_reasoning(api_draft *d, ij_jv item, const char *path, api_error 
     api_text text;
     at = ij__path("%s.%s[%d]", path, name, i);
     if (!ij__api_check_keys(part, at.text, "type|text", e)) return false;
+    ij_jv type = ij__jv_member(part, "type");
+    if (!ij__jv_absent(type) && !ij__jv_is(type, "reasoning_text") && !ij__jv_is(type, "summary_text")) {
+      return ij__api_expected(e, ij__path("%s.type", at.text).text, "\"reasoning_text\" or \"summary_text\"", type);
+    }
     at = ij__path("%s.%s[%d].text", path, name, i);
     if (!ij__api_need_string(e, at.text, ij__jv_member(part, "text"), &text)) return false;
     ij__draft_reasoning(d, text);
@@ -108,7 +118,7 @@ static bool add_call(api_draft *d, ij_jv item, const char *path, api_error *e) {
   if (!ij__api_need_member(e, path, item, "call_id", &id)) return false;
   if (!ij__api_need_member(e, path, item, "name", &name)) return false;
   if (!ij__api_need_member(e, path, item, "arguments", &arguments)) return false;
-  ij__draft_call(d, id, name, ij__jv_member(item, "arguments"));
+  ij__draft_call(d, id, name, ij__jv_member(item, "arguments"), ij__path("%s.arguments", path).text);
   return true;
 }
 
@@ -129,7 +139,8 @@ static bool add_result(api_draft *d, ij_jv item, const char *path, api_error *e)
       if (!ij__jv_is(ij__jv_member(part, "type"), "input_text")) {
         return ij__api_expected(e, at.text, "an input_text part, the only kind supported in results", ij__jv_member(part, "type"));
       }
-      if (!ij__api_need_string(e, at.text, ij__jv_member(part, "text"), &text)) return false;
+      if (!ij__api_check_keys(part, at.text, "type|text|prompt_cache_breakpoint", e)) return false;
+      if (!ij__api_need_member(e, at.text, part, "text", &text)) return false;
       ij__draft_result_text(d, text);
     }
   } else {
@@ -218,10 +229,13 @@ static bool read_tool(api_run *run, ij_jv tool, int i, api_error *e) {
   return true;
 }
 
+static api_path schema_path(int i_tool) { return ij__path("tools[%d].parameters", i_tool); }
+
 static bool read_tools(api_run *run, ij_jv v, api_error *e) {
   ij_jv_iter it = {{0}, NULL};
   ij_jv tool;
   if (ij__jv_type(v) != IJ_JSON_ARRAY) return ij__api_expected(e, "tools", "an array", v);
+  run->r.schema_path = schema_path;
   for (int i = 0; ij__jv_next(v, &it, NULL, NULL, &tool); i++) {
     if (!read_tool(run, tool, i, e)) return false;
   }
@@ -231,11 +245,12 @@ static bool read_tools(api_run *run, ij_jv v, api_error *e) {
 
 static bool read_format(api_run *run, ij_jv v, api_error *e) {
   ij_jv type = ij__jv_member(v, "type"), schema = ij__jv_member(v, "schema");
-  if (!ij__api_check_keys(v, "text.format", "type|name|description|schema|strict", e)) return false;
+  bool with_schema = ij__jv_is(type, "json_schema");
+  if (!ij__api_check_keys(v, "text.format", with_schema ? "type|name|description|schema|strict" : "type", e)) return false;
   if (ij__jv_is(type, "text")) return true;
   run->r.format = API_FORMAT_OBJECT;
   if (ij__jv_is(type, "json_object")) return true;
-  if (!ij__jv_is(type, "json_schema")) return ij__api_expected(e, "text.format.type", "\"text\", \"json_object\" or \"json_schema\"", type);
+  if (!with_schema) return ij__api_expected(e, "text.format.type", "\"text\", \"json_object\" or \"json_schema\"", type);
   if (ij__jv_type(schema) != IJ_JSON_OBJECT) return ij__api_expected(e, "text.format.schema", "a JSON Schema object", schema);
   run->r.format = API_FORMAT_SCHEMA;
   run->r.schema = schema;
@@ -328,5 +343,6 @@ bool ij__responses_read(api_run *run, api_error *e) {
   if (r->n_top > 0 && !r->logprobs) {
     return ij__api_fail(e, 400, "invalid_value", "top_logprobs", "top_logprobs needs \"message.output_text.logprobs\" in include");
   }
-  return ij__openai_read_choice(run, ij__jv_member(r->body, "tool_choice"), e) && read_conversation(run, e);
+  return ij__openai_check_stream(run, e) && ij__openai_read_choice(run, ij__jv_member(r->body, "tool_choice"), e) &&
+         read_conversation(run, e);
 }

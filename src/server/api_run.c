@@ -102,10 +102,17 @@ static bool claim_parsed(http_exchange *x, const char *body, size_t n, api_error
 static bool read_body(api_run *run, const char *body, size_t n, api_error *e) {
   ij_err err;
   if (run->x && !claim_parsed(run->x, body, n, e)) return false;
-  if (ij__json_parse(&run->r.doc, body, n, "the body", &err) != IJ_OK) return ij__api_error_from(e, &err, "");
+  if (n == 0) return ij__api_fail(e, 400, "invalid_json", "", "the body is empty: expected a JSON object");
+  if (ij__json_parse(&run->r.doc, body, n, "the body", &err) != IJ_OK) {
+    ij__api_error_from(e, &err, "");
+    if (err.code == IJ_E_FORMAT) snprintf(e->code, sizeof e->code, "invalid_json");
+    return false;
+  }
   run->r.body = ij__jv_root(run->r.doc, body, n);
-  if (ij__jv_type(run->r.body) != IJ_JSON_OBJECT) return ij__api_expected(e, "the body", "a JSON object", run->r.body);
-  return true;
+  if (ij__jv_type(run->r.body) == IJ_JSON_OBJECT) return true;
+  ij__api_expected(e, "the body", "a JSON object", run->r.body);
+  e->param[0] = 0; /* no field is meant */
+  return false;
 }
 
 bool ij__api_read_plain(api_run **out, ij_server *server, const api_endpoint *endpoint, const char *body, size_t n, api_error *e) {
@@ -277,7 +284,7 @@ bool ij__api_render(api_run *run, api_error *e) {
   if (r->messages.failed || r->tools_json.failed) return ij__api_no_memory(e);
   ij_status s = ij__render(run, NULL, &prompt, &err);
   if (s != IJ_OK && run->has_video) return ij__media_notice_video(run, err.where, e);
-  if (s != IJ_OK) return ij__render_error(r, e, &err);
+  if (s != IJ_OK) return ij__render_error(run, e, &err);
   bool ok = ij__media_notice(run, prompt, e);
   if (ok && run->has_media) {
     run->prompt = prompt;
@@ -365,9 +372,17 @@ bool ij__api_check_context(const api_run *run, api_error *e) {
   for (int i = 0; i < r->n_prompts; i++) {
     if (r->prompts[i].n <= n_ctx) continue;
     return ij__api_fail(e, 400, "context_length_exceeded", r->raw ? "prompt" : r->messages_param,
-                        "its %lld tokens do not fit into the context of %lld", (long long)r->prompts[i].n, (long long)n_ctx);
+                        "the prompt's %lld tokens do not fit into the context of %lld", (long long)r->prompts[i].n, (long long)n_ctx);
   }
   return true;
+}
+
+bool ij__api_too_much_text(const api_run *run, const char *param, api_error *e) {
+  const ij_server *s = run->server;
+  return ij__api_fail(e, 400, "context_length_exceeded", param,
+                      "%s: its text is longer than the %zu bytes that a context of %lld tokens can hold: shorten it, or give the server a "
+                      "longer context (--ctx)",
+                      param, s->max_prompt_bytes, (long long)s->n_ctx);
 }
 
 bool ij__api_start(api_run *run, api_error *e) {

@@ -185,8 +185,8 @@ static ij_json *read_object(http_exchange *x, const char *const *known) {
   if (claim == HTTP_CLAIM_TOO_LARGE) ij__http_error(x, 413, "body_too_large", "the body holds more values than this server has memory for");
   if (claim == HTTP_CLAIM_BUSY) ij__http_error(x, 503, "overloaded", "too many large requests at once");
   if (claim != HTTP_CLAIM_OK) return NULL;
-  if (ij__json_parse(&doc, bytes, n, "the request", &err) != IJ_OK) {
-    ij__http_error(x, 400, "invalid_json", "the body is not JSON: %s", err.message);
+  if (n == 0 || ij__json_parse(&doc, bytes, n, "the request", &err) != IJ_OK) {
+    ij__http_error(x, 400, "invalid_json", "the body is not JSON: %s", n == 0 ? "it is empty" : err.message);
     return NULL;
   }
   const ij_json_value *root = ij__json_root(doc);

@@ -198,7 +198,7 @@ static ij_status check_media(const ij_worker *w, const ij_job_request *r, ij_err
 static ij_status check_request(const ij_worker *w, const ij_job_request *r, ij_err *err) {
   if (!r->ids || r->n_ids < 1) return ij__fail(err, IJ_E_ARGUMENT, "prompt", "expected at least one token, found %lld", (long long)r->n_ids);
   if (r->n_ids > w->options.n_ctx) {
-    return ij__fail(err, IJ_E_CONTEXT, "prompt", "its %lld tokens do not fit into the context of %lld", (long long)r->n_ids, (long long)w->options.n_ctx);
+    return ij__fail(err, IJ_E_CONTEXT, "prompt", "the prompt's %lld tokens do not fit into the context of %lld", (long long)r->n_ids, (long long)w->options.n_ctx);
   }
   for (int64_t i = 0; i < r->n_ids; i++) {
     if (r->ids[i] >= 0 && r->ids[i] < w->info.unpadded_vocab) continue;

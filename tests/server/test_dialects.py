@@ -391,13 +391,18 @@ def chat_errors(s):
                                                                 "regex"), ({"model": 1}, "model"),
         ({"continue_final_message": True}, "messages[0].role"), ({"messages": image}, "messages[0].content[1]"), ({"messages": audio}, "messages[0].content[0]"),
         ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "messages[0].content[0]"),
-        ({"messages": [{"role": "user", "content": "x", "wibble": 1}]}, "messages[0]"),
-        ({"messages": USER + [{"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": "{}"}}]}, "messages[1]"),
-        ({"response_format": {"type": "json_object", "schema": CITY}}, "response_format"),
-        ({"response_format": {"type": "json_schema", "json_schema": {"schema": CITY, "wibble": 1}}}, "response_format.json_schema"),
-        ({"tools": [{**TOOLS[0], "wibble": 1}]}, "tools[0]"),
-        ({"tools": [{"type": "function", "function": {"name": "f", "wibble": 1}}]}, "tools[0].function"),
-        ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "news"}, "wibble": 1}}, "tool_choice"),
+        ({"messages": [{"role": "user", "content": "x", "wibble": 1}]}, "messages[0].wibble"),
+        ({"messages": USER + [{"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": "{}"}}]},
+         "messages[1].function_call"),
+        ({"response_format": {"type": "json_object", "schema": CITY}}, "response_format.schema"),
+        ({"response_format": {"type": "json_schema", "json_schema": {"schema": CITY, "wibble": 1}}}, "response_format.json_schema.wibble"),
+        ({"tools": [{**TOOLS[0], "wibble": 1}]}, "tools[0].wibble"),
+        ({"tools": [{"type": "function", "function": {"name": "f", "wibble": 1}}]}, "tools[0].function.wibble"),
+        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": 5}}]}, "tools[0].function.parameters"),
+        ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "news"}, "wibble": 1}}, "tool_choice.wibble"),
+        ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "news", "x": 1}}}, "tool_choice.function.x"),
+        ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "news"}, "name": "weather"}}, "tool_choice.name"),
+        ({"stream_options": {"include_usage": True}}, "stream_options"),
     ]
     for body, param in cases:
         openai_error(s, CHAT, {"messages": USER, **body} if body and "messages" not in body else body, param)
@@ -412,7 +417,122 @@ def chat_errors(s):
         s.refused(CHAT, text, 400)
     s.refused(CHAT, json.dumps({"messages": USER}), 415, **{"Content-Type": "text/plain"})
     e = openai_error(s, CHAT, {"messages": [{"role": "user", "content": "word " * 9000}]}, "messages", code="context_length_exceeded")
-    check("context" in e["message"], e)
+    check("the prompt's" in e["message"] and "context" in e["message"], e)
+
+
+def messages_are_read_to_the_end(s):
+    """Whatever stands in a message is used, or refused by its path."""
+    said, call = {"role": "user", "content": "x"}, {"id": "c", "type": "function", "function": {"name": "news", "arguments": "{}"}}
+    url = {"url": "data:image/png;base64,AA=="}
+
+    def part(p):
+        return {"messages": [said, {"role": "user", "content": [p]}]}
+
+    def answer(**members):
+        return {"messages": [said, {"role": "assistant", "content": "y", **members}]}
+
+    def calls(**members):
+        return answer(tool_calls=[{**call, **members}])
+    at, called = "messages[1].content[0]", "messages[1].tool_calls[0]"
+    cases = [
+        (part({"type": "text", "text": 5}), at + ".text"), (part({"type": "text"}), at + ".text"), (part({}), at + ".text"),
+        (part({"text": 5}), at + ".text"), (part({"type": "text", "text": "x", "y": 1}), at + ".y"), (part(5), at),
+        (part({"type": "image_url", "image_url": {**url, "bogus": 1}}), at + ".image_url.bogus"),
+        (part({"type": "image_url", "image_url": url, "bogus": 1}), at + ".bogus"),
+        (part({"type": "image_url", "image_url": url, "url": "x"}), at + ".url"),
+        (part({"type": "image_url", "image_url": {**url, "data": "x"}}), at + ".image_url.data"),
+        (part({"type": "image_url", "image_url": {**url, "detail": 5}}), at + ".image_url.detail"),
+        (part({"type": "image_url", "image_url": 5}), at + ".image_url"),
+        (part({"type": "input_audio", "input_audio": {"data": "AA=="}}), at + ".input_audio.format"),
+        (part({"type": "input_audio", "input_audio": {"data": "AA==", "format": 5}}), at + ".input_audio.format"),
+        (part({"type": "input_audio", "input_audio": {"data": "AA==", "format": "bogus"}}), at + ".input_audio.format"),
+        (part({"type": "video_url", "video_url": {**url, "x": 1}}), at + ".video_url.x"),
+        (answer(tool_calls=[{}]), called + ".function"), (answer(tool_calls=[5]), called), (answer(tool_calls={}), "messages[1].tool_calls"),
+        (calls(function={"name": 5}), called + ".function.name"), (calls(function={"arguments": "{}"}), called + ".function.name"),
+        (calls(function={"name": "f", "x": 1}), called + ".function.x"), (calls(type="bogus"), called + ".type"), (calls(x=1), called + ".x"),
+        (calls(id=5), called + ".id"), (calls(function={"name": "f", "arguments": "{1"}), called + ".function.arguments"),
+        ({"messages": [{**said, "reasoning_content": "z"}]}, "messages[0].reasoning_content"),
+        ({"messages": [{**said, "tool_calls": [call]}]}, "messages[0].tool_calls"),
+        ({"messages": [{**said, "tool_call_id": "c"}]}, "messages[0].tool_call_id"), ({"messages": [{**said, "name": 5}]}, "messages[0].name"),
+        (answer(reasoning="a", reasoning_content="b"), "messages[1].reasoning"), (answer(refusal="no"), "messages[1].refusal"),
+        (answer(content=[{"type": "image_url", "image_url": url}]), at + ".type"), ({"messages": ["x"]}, "messages[0]"),
+        ({"messages": [said, {"role": "tool", "tool_call_id": 5, "content": "x"}]}, "messages[1].tool_call_id"),
+        ({"messages": [said, {"role": "tool", "content": [{"type": "text"}]}]}, at + ".text"),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
+    ]
+    for body, param in cases:
+        e = openai_error(s, CHAT, body, param)
+        check(e["code"] in ("invalid_value", "unknown_parameter", "unsupported_parameter", "missing_required_parameter") and param in e["message"], e)
+
+
+def what_clients_send_back(s):
+    """Members that say nothing, and copies that SDKs and frameworks put beside what they are copies of."""
+    call = {"id": "c", "index": 0, "type": "function", "function": {"name": "news", "arguments": "{}", "parsed_arguments": {}}}
+    plain = [{"role": "user", "content": [{"type": "text", "text": "x"}]},
+             {"role": "assistant", "content": "y", "reasoning_content": "z", "tool_calls": [{k: v for k, v in call.items() if k != "index"}]},
+             {"role": "tool", "tool_call_id": "c", "content": "1"}]
+    full = [{"role": "user", "content": ["x"], "name": "Ann", "tool_calls": [], "tool_call_id": None, "reasoning_content": ""},
+            {"role": "assistant", "content": [{"type": "text", "text": "y", "cache_control": {"type": "ephemeral"}}], "reasoning_content": "z",
+             "reasoning": "z", "tool_calls": [call], "annotations": [], "refusal": None, "audio": None, "function_call": None, "parsed": {"a": 1}},
+            {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "1"}], "name": None}]
+    n = [s.ask(CHAT, {"messages": m, "max_tokens": 1})["usage"]["prompt_tokens"] for m in (plain, full)]
+    equal(n[1], n[0], "tokens with all that clients send back")
+
+
+def schemas_are_named(s):
+    """A schema that cannot be enforced: which one, in which field, for clients that see the message only, too."""
+    bad, text = {"type": "object", "properties": {"a": {"type": "wibble"}}}, {"type": "string"}
+    for schema in (bad, text):
+        tools = [TOOLS[0], tool("other"), tool("odd", schema)]
+        param = "tools[2].function.parameters"
+        e = openai_error(s, CHAT, {"messages": USER, "tools": tools}, param, code="invalid_schema")
+        check(param in e["message"], e)
+        allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "odd"}}]}}
+        openai_error(s, CHAT, {"messages": USER, "tools": tools, "tool_choice": allowed}, param)
+        openai_error(s, RESPONSES, {"input": "a", "tools": [FLAT[0], {**FLAT[0], "name": "odd", "parameters": schema}]}, "tools[1].parameters")
+        body = {"model": "m", "max_tokens": 5, "messages": USER, "tools": [CLAUDE[0], {**CLAUDE[0], "name": "odd", "input_schema": schema}]}
+        check("tools.1.input_schema: " in s.refused(MESSAGES, body, 400)[0]["error"]["message"], "the tool's schema")
+    body = {"model": "m", "max_tokens": 5, "messages": USER, "output_config": {"format": {"type": "json_schema", "schema": bad}}}
+    check("output_config.format.schema: " in s.refused(MESSAGES, body, 400)[0]["error"]["message"], "the answer's schema")
+    one = {"type": "function", "function": {"name": "news"}}
+    for inner, param in [({"mode": "auto", "tools": [one], "x": 1}, ".x"), ({"mode": "x", "tools": [one]}, ".mode"), ({"mode": "auto", "tools": []}, ".tools"),
+                         ({"mode": "auto", "tools": [{**one, "x": 1}]}, ".tools[0].x"), ({"mode": "auto", "tools": [5]}, ".tools[0]"),
+                         ({"mode": "auto", "tools": [{**one, "type": "x"}]}, ".tools[0].type"),
+                         ({"mode": "auto", "tools": [one, {"function": {"name": 5}}]}, ".tools[1].function.name"),
+                         ({"mode": "auto", "tools": [{"type": "function", "function": {"name": "nope"}}]}, ".tools[0].function.name")]:
+        openai_error(s, CHAT, {"messages": USER, "tools": TOOLS, "tool_choice": {"type": "allowed_tools", "allowed_tools": inner}},
+                     "tool_choice.allowed_tools" + param)
+
+
+def codes_of_refusals(s):
+    """The tables of docs/server.md: every refusal has a code, and its message calls the field as the client does."""
+    for text in ("", "{", "nul", "{\"a\": 1, \"a\": 2}"):
+        for path in (CHAT, COMPLETIONS, RESPONSES):
+            openai_error(s, path, text, None, code="invalid_json")
+    check("file" not in openai_error(s, CHAT, "", None)["message"] + s.refused("/tokenize", "", 400)[0]["error"]["message"], "a body is no file")
+    for text in ("null", "[]", "3"):
+        openai_error(s, CHAT, text, None, code="invalid_value")
+    for path, body, param in [(CHAT, {"messages": USER, "reasoning_effort": "hard"}, "reasoning_effort"),
+                              (RESPONSES, {"input": "a", "reasoning": {"effort": "hard"}}, "reasoning.effort"),
+                              (CHAT, {"messages": [{"role": "wizard"}]}, "messages[0].role"),
+                              (CHAT, {"messages": USER + [{"role": "assistant", "reasoning_content": "y"}], "continue_final_message": True,
+                                      "reasoning_effort": "none"}, "reasoning_effort"),
+                              (CHAT, {"messages": USER, "continue_final_message": True}, "messages[0].role")]:
+        e = openai_error(s, path, body, param, code="invalid_value")
+        check(e["message"].startswith(param + ": "), e)
+
+
+def answers_without_a_beginning(s):
+    """An assistant's message without blocks is nothing to be continued, and nothing at all."""
+    ends = [{"role": "assistant", "content": []}, {"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": ""}]}]
+    plain = s.ask(MESSAGES + "/count_tokens", {"messages": USER})
+    for end in ends:
+        equal(s.ask(MESSAGES + "/count_tokens", {"messages": USER + [end]}), plain, f"tokens with {end}")
+        s.ask(MESSAGES, {"model": "m", "max_tokens": 1, "messages": USER + [end]})
+    thought = USER + [{"role": "assistant", "content": [{"type": "thinking", "thinking": "x", "signature": ""}]}]
+    reply, _ = s.refused(MESSAGES, {"model": "m", "max_tokens": 1, "messages": thought}, 400)  # it is not asked for
+    check(reply["error"]["message"].startswith("thinking: "), reply)
+    s.ask(MESSAGES, {"model": "m", "max_tokens": 1, "messages": thought, "thinking": {"type": "adaptive"}})
 
 
 def too_much_text(s):
@@ -420,7 +540,8 @@ def too_much_text(s):
     text = "word " * 400000
     for path, body, param in [(CHAT, {"messages": [{"role": "user", "content": text}]}, "messages"), (COMPLETIONS, {"prompt": text}, "prompt"),
                               (COMPLETIONS, {"prompt": ["a", text]}, "prompt"), (RESPONSES, {"input": text}, "input")]:
-        check("bytes" in openai_error(s, path, body, param, code="context_length_exceeded")["message"], path)
+        message = openai_error(s, path, body, param, code="context_length_exceeded")["message"]
+        check("bytes" in message and "4000 tokens" in message and "--ctx" in message, message)
     reply, _ = s.refused(MESSAGES, {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": text}]}, 400)
     check("bytes" in reply["error"]["message"], reply)
 
@@ -448,7 +569,22 @@ def other_openai_errors(s):
                          "input[0].content[0]"),
                         ({"input": [{"role": "user", "content": [{"type": "input_file"}]}]}, "input[0].content[0].type"),
                         ({"input": [{"type": "reasoning", "content": "thoughts"}]}, "input[0].content"),
-                        ({"input": [{"type": "reasoning", "summary": [{"text": "thoughts", "wibble": 1}]}]}, "input[0].summary[0]"),
+                        ({"input": [{"type": "reasoning", "summary": [{"text": "thoughts", "wibble": 1}]}]}, "input[0].summary[0].wibble"),
+                        ({"input": [{"type": "reasoning", "content": [{"type": "x", "text": "thoughts"}]}]}, "input[0].content[0].type"),
+                        ({"input": [{"role": "user", "content": [{"type": "input_text", "text": "x", "refusal": "y"}]}]},
+                         "input[0].content[0].refusal"),
+                        ({"input": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "", "format": "x"}}]}]},
+                         "input[0].content[0].input_audio.format"),
+                        ({"input": [{"role": "assistant", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AA=="}]}]},
+                         "input[0].content[0].type"),
+                        ({"input": [{"type": "function_call", "call_id": "a", "name": "f", "arguments": "{1"}]}, "input[0].arguments"),
+                        ({"input": [{"type": "function_call_output", "call_id": "a", "output": [{"type": "input_text", "text": "x", "y": 1}]}]},
+                         "input[0].output[0].y"),
+                        ({"input": "a", "text": {"format": {"type": "json_object", "schema": CITY}}}, "text.format.schema"),
+                        ({"input": "a", "tools": [{"type": "function", "name": "f", "parameters": 5}]}, "tools[0].parameters"),
+                        ({"input": "a", "tools": FLAT, "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"name": "x"}]}},
+                         "tool_choice.tools[0].name"),
+                        ({"input": "a", "stream_options": {}}, "stream_options"),
                         ({"input": [{"type": "function_call", "name": "f", "arguments": "{}"}]}, "input[0].call_id"), ({"input": "a",
                                                                                                                         "wibble": 1}, "wibble")]:
         openai_error(s, RESPONSES, body, param)
@@ -479,7 +615,16 @@ def anthropic_errors(s):
                        ({"messages": USER + [{"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "b",
                                                                                 "input": {}}]}]}, "tool_result"),
                        ({"messages": [{"role": "user", "content": [{"type": "text", "text": "x", "wibble": 1}]}]}, "wibble"),
-                       ({"output_config": {"effort": "hard"}}, "effort"), ({"container": "x"}, "container")]:
+                       ({"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "x", "data": "y"}}]}]},
+                        "messages.0.content.0.source.data"),
+                       ({"messages": USER + [{"role": "assistant", "content": image}]}, "messages.1.content.0"),
+                       ({"messages": USER + [{"role": "assistant", "content": [{"type": "thinking", "thinking": ""}, {"type": "tool_use", "id": "a",
+                                                                              "name": "b", "input": 5}]}]}, "messages.1.content.1.input"),
+                       ({"tools": CLAUDE, "tool_choice": {"type": "auto", "name": "news"}}, "tool_choice.name"),
+                       ({"thinking": {"type": "disabled", "budget_tokens": 5}}, "thinking.budget_tokens"),
+                       ({"thinking": {"type": "adaptive", "budget_tokens": 5}}, "thinking.budget_tokens"),
+                       ({"thinking": {"type": "disabled"}, "output_config": {"effort": "low"}}, "output_config.effort"),
+                       ({"output_config": {"effort": "hard"}}, "output_config.effort: expected"), ({"container": "x"}, "container")]:
         reply, _ = s.refused(MESSAGES, {**base, **body}, 400)
         equal((reply["type"], reply["error"]["type"]), ("error", "invalid_request_error"), "the shape of an error")
         check(word in reply["error"]["message"], f"{word} in {reply}")
@@ -537,7 +682,8 @@ SHARED = [stream_is_whole_chat, stream_is_whole_completions, stream_is_whole_res
           stop_strings,
           stop_sequence_is_named, logit_bias, logprobs_cover_the_text, effort, raw_prompts, cached_tokens, schema_answers,
           many_grammars, large_grammars, forced_calls, forced_calls_elsewhere, same_prompt,
-          chat_errors, too_much_text, other_openai_errors, an_item_without_content, anthropic_errors]
+          chat_errors, messages_are_read_to_the_end, what_clients_send_back, schemas_are_named, codes_of_refusals,
+          answers_without_a_beginning, too_much_text, other_openai_errors, an_item_without_content, anthropic_errors]
 OWN = [full_queue_and_clients_that_leave, n_partly_accepted]
 
 
