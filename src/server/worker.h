@@ -52,7 +52,7 @@ typedef struct ij_job_request {
   int n_top;                   /* alternatives wanted with each token, 0 to IJ_MAX_TOP */
   const ij_rows *rows;         /* media among ids, as for ij_session_eval_rows; copied, but not their floats: those live until `end` */
   int n_rows;
-  bool (*token)(void *user, const ij_job_token *token);  /* also for the end id; false: stop here (IJ_JOB_STOPPED) */
+  bool (*token)(void *user, const ij_job_token *token);  /* also for the end id; false: stop here (STOPPED; CANCELLED if not alive) */
   bool (*alive)(void *user);   /* asked before every step, also while waiting and during prefill; NULL: always */
   void (*end)(void *user, ij_job_end end, const ij_job_usage *usage, const ij_err *err);
   void *user;

@@ -18,7 +18,7 @@ static ij_status sample(ij_worker *w, ij_job *job, ij_choice *out, ij_err *err) 
 static bool hand_out(ij_worker *w, ij_job *job, const ij_job_token *token) {
   job->usage.n_generated++;
   if (job->req.token && !job->req.token(job->req.user, token)) {
-    ij__job_end(w, job, IJ_JOB_STOPPED, NULL);
+    ij__job_end(w, job, ij__job_alive(job) ? IJ_JOB_STOPPED : IJ_JOB_CANCELLED, NULL);
   } else if (ij_model_is_eos(w->model, token->choice.id)) {
     ij__job_end(w, job, IJ_JOB_EOS, NULL);
   } else if (job->usage.n_generated == job->req.max_tokens) {

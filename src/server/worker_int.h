@@ -87,6 +87,9 @@ void ij__reuse_step(ij_worker *w, ij_job *job);
 /* Gives the session to the cache if it is sound, or closes it. */
 void ij__reuse_end(ij_worker *w, ij_job *job, bool sound);
 
+/* Whether the caller still wants it. */
+bool ij__job_alive(const ij_job *job);
+
 /* Ends the job: closes its guide and session, counts, and calls `end`. The job stays in its list, marked over, until the turn is done. */
 void ij__job_end(ij_worker *w, ij_job *job, ij_job_end end, const ij_err *err);
 

@@ -35,13 +35,13 @@ void ij__job_end(ij_worker *w, ij_job *job, ij_job_end end, const ij_err *err) {
   pthread_mutex_unlock(&door->lock);
 }
 
-static bool is_alive(const ij_job *job) { return !job->req.alive || job->req.alive(job->req.user); }
+bool ij__job_alive(const ij_job *job) { return !job->req.alive || job->req.alive(job->req.user); }
 
 /* Ends jobs whose callers have left, in the queue too. */
 static void drop_dead(ij_worker *w, bool cancel) {
   for (ij_job **at = &w->waiting; *at;) {
     ij_job *job = *at;
-    if (!cancel && is_alive(job)) {
+    if (!cancel && ij__job_alive(job)) {
       at = &job->next;
       continue;
     }
@@ -51,7 +51,7 @@ static void drop_dead(ij_worker *w, bool cancel) {
     ij__free(job);
   }
   for (int i = 0; i < w->n_running; i++) {
-    if (cancel || !is_alive(w->running[i])) ij__job_end(w, w->running[i], IJ_JOB_CANCELLED, NULL);
+    if (cancel || !ij__job_alive(w->running[i])) ij__job_end(w, w->running[i], IJ_JOB_CANCELLED, NULL);
   }
 }
 

@@ -81,6 +81,7 @@ typedef struct kit_job {
   ij_rows rows[8];             /* media among the prompt */
   int n_rows;
   int stop_after;              /* the callback says stop at this id; 0: never */
+  bool leave;                  /* and alive() says no from then on */
   int die_after;               /* alive() says no after this many questions; -1: never */
   /* What came. */
   ij_choice got[KIT_MAX], top[KIT_MAX];
@@ -104,6 +105,7 @@ static bool kit_token(void *user, const ij_job_token *t) {
   }
   j->n_got++;
   bool more = j->n_got != j->stop_after;
+  if (!more && j->leave) j->die_after = 0;
   pthread_mutex_unlock(&kit_lock);
   return more;
 }

@@ -20,7 +20,7 @@ function start(options = {}) {
     '--port',
     '0',
     '--ctx',
-    '2048',
+    '4000',
     '--parallel',
     '2',
     '--cache',
@@ -53,6 +53,15 @@ async function limit(t, tokens) {
   await t.button('Settings').click();
   await t.page.getByRole('textbox', { name: 'Longest answer' }).fill(String(tokens));
   await t.page.keyboard.press('Escape');
+}
+
+/* Answers of this form, without thinking before. */
+async function structure(t, schema) {
+  await t.button('Settings').click();
+  await t.page.getByRole('combobox', { name: 'Form of answers' }).selectOption('json_schema');
+  await t.page.getByRole('textbox', { name: 'Schema' }).fill(JSON.stringify(schema));
+  await t.page.keyboard.press('Escape');
+  await t.page.locator('#effort').selectOption('none');
 }
 
 const metric = async (t, name) =>
@@ -96,9 +105,10 @@ test('send, meters; an answer that was cut goes on, streaming', async (t) => {
 });
 
 test('stop ends the work of the server', async (t) => {
-  await limit(t, 1500);
+  await limit(t, 3800);
+  await structure(t, { type: 'array', items: { type: 'integer', minimum: 100, maximum: 999 }, minItems: 2000 }); // long, whatever the model wants
   await t.type('Tell a long story.');
-  for (let i = 0; i < 400 && (await metric(t, 'generated_tokens_total')) < 8; i += 1) await t.page.waitForTimeout(20);
+  for (let i = 0; i < 400 && (await metric(t, 'jobs_running')) < 1; i += 1) await t.page.waitForTimeout(5);
   assert.equal(await metric(t, 'jobs_running'), 1);
   await t.page.keyboard.press('Escape');
   await t.last().getByText('Stopped.').waitFor();
@@ -133,13 +143,7 @@ test('the same seed, the same answer; an edit rewinds', async (t) => {
 
 test('structured output', async (t) => {
   await limit(t, 200);
-  await t.button('Settings').click();
-  await t.page.getByRole('combobox', { name: 'Form of answers' }).selectOption('json_schema');
-  await t.page
-    .getByRole('textbox', { name: 'Schema' })
-    .fill('{"type":"object","properties":{"colour":{"enum":["red","blue"]}},"required":["colour"],"additionalProperties":false}');
-  await t.page.keyboard.press('Escape');
-  await t.page.locator('#effort').selectOption('none');
+  await structure(t, { type: 'object', properties: { colour: { enum: ['red', 'blue'] } }, required: ['colour'], additionalProperties: false });
   await t.say('Which colour?');
   assert.ok(['red', 'blue'].includes(JSON.parse(await t.text(t.last().locator('.code code'))).colour));
 });
