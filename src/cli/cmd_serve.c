@@ -76,7 +76,7 @@ static size_t host_length(const char *s, const char *letters) {
 
 /* As browsers write them: small letters, and no port where it is the one that the scheme has anyway. */
 static bool is_origin(const char *s) {
-  if (strcmp(s, "*") == 0 || strcmp(s, "null") == 0) return true;
+  if (strcmp(s, "*") == 0 || strcmp(s, "null") == 0 || strcmp(s, "file://") == 0) return true;
   size_t n = strspn(s, LOWER) ? strspn(s, LOWER DIGITS "+-.") : 0;
   if (n == 0 || strncmp(s + n, "://", 3) != 0) return false;
   const char *host = s + n + 3;

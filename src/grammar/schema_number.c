@@ -250,7 +250,7 @@ static bool write_number(ij_schema *s, const number_plan *p, ij_rule r) {
 }
 
 /* Digits after the point that are written beside this bound. What rounds to an excluded bound when it is read as a double would be wrong:
- * of 15 digits, counted from the bound's first one that is not 0, none ever does; and nothing rounds to 0. */
+ * beside a bound of at most 15 digits, none of 15 does, counted from its first one that is not 0; and nothing rounds to 0. */
 static int fraction_beside(const bound *b) {
   if (!b->open || b->value == 0) return IJ_MAX_FRACTION;
   int zeros = 0;

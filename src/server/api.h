@@ -148,7 +148,6 @@ bool ij__api_read_stop(api_run *run, ij_jv v, const char *path, api_error *e);
 bool ij__api_read_bias(api_run *run, ij_jv v, api_error *e);
 bool ij__api_read_effort(api_run *run, ij_jv v, const char *path, api_error *e); /* path: a literal */
 bool ij__api_read_messages(api_run *run, ij_jv v, api_error *e);
-bool ij__api_check_sound_format(ij_jv format, const char *path, api_error *e);
 bool ij__api_add_tool(api_run *run, api_text name, ij_jv parameters, api_strict strict, const char *path, api_error *e);
 bool ij__api_choose_tool(api_run *run, api_text name, const char *path, api_error *e); /* the one tool that must be called */
 

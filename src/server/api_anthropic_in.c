@@ -234,10 +234,11 @@ static bool read_choice(api_run *run, ij_jv v, api_error *e) {
   if (ij__jv_is(type, "auto")) return true;
   r->choice = IJ_TOOLS_NONE;
   if (ij__jv_is(type, "none")) return true;
+  bool any = ij__jv_is(type, "any");
+  if (!any && !ij__jv_is(type, "tool")) return ij__api_expected(e, "tool_choice.type", "\"auto\", \"any\", \"tool\" or \"none\"", type);
   if (r->n_tools == 0) return ij__api_fail(e, 400, "invalid_value", "tool_choice", "tool_choice: a call is asked for, and there are no tools");
   r->choice = IJ_TOOLS_REQUIRED;
-  if (ij__jv_is(type, "any")) return true;
-  if (!ij__jv_is(type, "tool")) return ij__api_expected(e, "tool_choice.type", "\"auto\", \"any\", \"tool\" or \"none\"", type);
+  if (any) return true;
   return ij__api_need_string(e, "tool_choice.name", ij__jv_member(v, "name"), &name) && ij__api_choose_tool(run, name, "tool_choice.name",
                                                                                                             e);
 }
@@ -274,6 +275,7 @@ static bool read_budget(api_run *run, ij_jv v, bool *omit, api_error *e) {
   bool enabled = ij__jv_is(type, "enabled");
   int64_t n = 0;
   const char *known = enabled ? "type|budget_tokens|display" : ij__jv_is(type, "disabled") ? "type" : "type|display";
+  if (ij__jv_type(v) != IJ_JSON_OBJECT) return ij__api_expected(e, "thinking", "an object", v);
   if (!enabled && !ij__jv_is(type, "adaptive") && !ij__jv_is(type, "disabled")) {
     return ij__api_expected(e, "thinking.type", "\"enabled\", \"adaptive\" or \"disabled\"", type);
   }
@@ -296,10 +298,7 @@ static bool read_thinking(api_run *run, api_anthropic *a, api_error *e) {
   bool absent = ij__jv_absent(v), disabled = ij__jv_is(ij__jv_member(v, "type"), "disabled");
   if (!read_output(run, ij__jv_member(r->body, "output_config"), e)) return false;
   if (!absent && !read_budget(run, v, &a->omit_thinking, e)) return false;
-  if (disabled && r->effort[0] && !r->no_thinking) {
-    return ij__api_fail(e, 400, "invalid_value", r->effort_param, "%s: it says how much is thought, and thinking is disabled", r->effort_param);
-  }
-  if (!disabled && (!absent || r->effort[0])) return true;
+  if (!disabled && (!absent || r->effort[0])) return true; /* beside `disabled`, clients give the effort that they give always */
   snprintf(r->effort, sizeof r->effort, "none");
   if (!r->effort_param) r->effort_param = "thinking";
   r->no_thinking = true;

@@ -1,8 +1,8 @@
 /* api_messages.c: the messages of chat completions, looked at before they are rendered.
  *
  * They go to the renderer as the client wrote them, and the renderer skips what it does not know. Here every member has to be known and of
- * its type, so that nothing of a conversation is lost without a word. What clients send back of an answer, and what says nothing (null, an
- * empty string or list), is taken wherever it stands.
+ * its type, so that nothing of a conversation is lost without a word. What clients send back of an answer is taken, and so is what says
+ * nothing: null everywhere, and in a message an empty string, list or object.
  */
 #include <string.h>
 
@@ -63,20 +63,18 @@ static bool only_one(ij_jv object, const char *path, const char *names, ij_jv *o
   return true;
 }
 
-bool ij__api_check_sound_format(ij_jv format, const char *path, api_error *e) {
-  if (is_word_of("wav|wave|mp3|mpeg|flac|ogg|oga|opus|vorbis", format)) return true;
-  return ij__api_expected(e, path, "\"wav\", \"mp3\", \"flac\", \"ogg\" or \"opus\"", format);
-}
-
-static bool check_source(ij_jv part, ij_jv source, const char *path, const medium_form *form, api_error *e) {
-  ij_jv inner, format = ij__jv_member(source, "format");
+/* What is said of the kind changes nothing: the bytes decide. */
+static bool check_source(ij_jv source, const char *path, const medium_form *form, api_error *e) {
+  static const char *const texts[] = {"detail", "format", "type", "media_type"};
+  ij_jv inner;
   api_path at;
   if (ij__jv_type(source) == IJ_JSON_STRING) return true;
   if (!ij__api_check_keys(source, path, form->members, e)) return false;
   if (!only_one(source, path, "url|data|path", &inner, &at, e)) return false;
-  if (!check_string(ij__jv_member(source, "detail"), ij__path("%s.detail", path).text, e)) return false;
-  if (ij__jv_absent(format) && !ij__jv_is(ij__jv_member(part, "type"), "input_audio")) return true;
-  return ij__api_check_sound_format(format, ij__path("%s.format", path).text, e);
+  for (size_t i = 0; i < IJ_COUNT_OF(texts); i++) {
+    if (!check_string(ij__jv_member(source, texts[i]), ij__path("%s.%s", path, texts[i]).text, e)) return false;
+  }
+  return true;
 }
 
 static bool check_medium(ij_jv part, const char *path, const medium_form *form, chat_role role, api_error *e) {
@@ -87,7 +85,7 @@ static bool check_medium(ij_jv part, const char *path, const medium_form *form, 
   }
   if (!ij__api_check_keys(part, path, known.text, e) || !only_one(part, path, form->sources, &source, &at, e)) return false;
   if (!check_string(ij__jv_member(part, "detail"), ij__path("%s.detail", path).text, e)) return false;
-  return ij__jv_absent(source) || check_source(part, source, at.text, form, e); /* without one it is refused where it would be opened */
+  return ij__jv_absent(source) || check_source(source, at.text, form, e); /* without one it is refused where it would be opened */
 }
 
 static bool check_part(ij_jv part, const char *path, chat_role role, api_error *e) {
@@ -99,7 +97,7 @@ static bool check_part(ij_jv part, const char *path, chat_role role, api_error *
     if (is_word_of(media[i].types, type)) return check_medium(part, path, &media[i], role, e);
   }
   if (!ij__jv_absent(type) && !is_word_of("text|input_text", type)) return true; /* the renderer refuses it, and says what there is */
-  return ij__api_check_keys(part, path, "type|text|cache_control|prompt_cache_breakpoint", e) &&
+  return ij__api_check_keys(part, path, "type|text|annotations|id|index|cache_control|prompt_cache_breakpoint", e) &&
          ij__api_need_member(e, path, part, "text", &text);
 }
 
@@ -119,11 +117,12 @@ static bool check_content(ij_jv content, const char *path, chat_role role, api_e
 static bool check_call(ij_jv call, const char *path, api_error *e) {
   ij_jv type = ij__jv_member(call, "type"), function = ij__jv_member(call, "function");
   api_text name;
-  if (!ij__api_check_keys(call, path, "id|type|function|index", e)) return false;
-  if (!check_string(ij__jv_member(call, "id"), ij__path("%s.id", path).text, e)) return false;
+  if (ij__jv_type(call) != IJ_JSON_OBJECT) return ij__api_expected(e, path, "an object", call);
   if (!ij__jv_absent(type) && !ij__jv_is(type, "function")) {
     return ij__api_expected(e, ij__path("%s.type", path).text, "\"function\", the only type supported here", type);
   }
+  if (!ij__api_check_keys(call, path, "id|type|function|index|extra_content|provider_specific_fields", e)) return false;
+  if (!check_string(ij__jv_member(call, "id"), ij__path("%s.id", path).text, e)) return false;
   api_path at = ij__path("%s.function", path);
   return ij__api_check_keys(function, at.text, "name|arguments|parsed_arguments", e) &&
          ij__api_need_member(e, at.text, function, "name", &name);
@@ -160,6 +159,7 @@ static const struct chat_member {
   {"tool_calls", ROLE_ASSISTANT, check_calls},
   {"reasoning_content", ROLE_ASSISTANT, check_text},
   {"reasoning", ROLE_ASSISTANT, check_text},
+  {"cache_control", ROLE_ANY, NULL},
   {"annotations", ROLE_ASSISTANT, NULL},
   {"parsed", ROLE_ASSISTANT, NULL}, /* a copy of the content, which SDKs put there */
   {"refusal", 0, NULL},
@@ -171,15 +171,15 @@ static bool says_nothing(ij_jv v) {
   const char *bytes;
   size_t n = 1;
   if (ij__jv_string(v, &bytes, &n)) return n == 0;
-  return ij__jv_type(v) == IJ_JSON_ARRAY && ij__json_size(v.v) == 0;
+  return (ij__jv_type(v) == IJ_JSON_ARRAY || ij__jv_type(v) == IJ_JSON_OBJECT) && ij__json_size(v.v) == 0;
 }
 
 static bool check_member(ij_jv v, const char *key, size_t n, const char *path, chat_role role, api_error *e) {
   const struct chat_member *m = members, *end = members + IJ_COUNT_OF(members);
   while (m < end && (strlen(m->name) != n || memcmp(m->name, key, n) != 0)) m++;
-  if (m == end) return ij__api_fail(e, 400, "unknown_parameter", path, "unknown parameter: %s", path);
-  if (m->roles & role) return !m->check || m->check(v, path, role, e);
+  if (m < end && m->roles & role) return !m->check || m->check(v, path, role, e);
   if (says_nothing(v)) return true;
+  if (m == end) return ij__api_fail(e, 400, "unknown_parameter", path, "unknown parameter: %s", path);
   return ij__api_fail(e, 400, "unsupported_parameter", path, "%s is not supported%s", path, m->roles ? " in a message of this role" : " here");
 }
 

@@ -18,7 +18,6 @@ static bool add_audio(api_draft *d, ij_jv part, const char *role, const char *pa
   if (ij__jv_type(audio) != IJ_JSON_OBJECT) return ij__api_expected(e, at.text, "an object", audio);
   if (!ij__api_check_keys(audio, at.text, "data|format", e) || !ij__api_need_member(e, at.text, audio, "data", &data)) return false;
   if (!ij__api_need_member(e, at.text, audio, "format", &format)) return false;
-  if (!ij__api_check_sound_format(ij__jv_member(audio, "format"), ij__path("%s.format", at.text).text, e)) return false;
   ij__draft_audio(d, role, data, format, path);
   return true;
 }

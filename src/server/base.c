@@ -61,7 +61,7 @@ static double resident_bytes(void) {
 static void worker_metrics(ij_buf *b, const ij_worker_stats *w) {
   metric(b, "jobs_total", "counter", "Generation jobs that were accepted.", (double)w->n_jobs);
   metric(b, "jobs_failed_total", "counter", "Jobs that ended with an error.", (double)w->n_failed);
-  metric(b, "jobs_cancelled_total", "counter", "Jobs whose client left, or that the end of the server cut.", (double)w->n_cancelled);
+  metric(b, "jobs_cancelled_total", "counter", "Jobs whose client left, whose answer had no memory, or that the end of the server cut.", (double)w->n_cancelled);
   metric(b, "jobs_refused_total", "counter", "Jobs refused because the queue was full.", (double)w->n_refused);
   metric(b, "jobs_running", "gauge", "Jobs that are being computed.", w->n_running);
   metric(b, "jobs_waiting", "gauge", "Jobs in the queue.", w->n_waiting);

@@ -81,7 +81,7 @@ static bool check_host(http_exchange *x) {
   const http_options *o = &x->server->options;
   const char *host = host_of(x);
   if (!x->server->loopback || !host) return true;
-  size_t n = host_name_length(host);
+  size_t n = strchr(host, '@') ? 0 : host_name_length(host); /* what stands before an @ is no part of the name */
   if (is_loopback_name(host, n)) return true;
   for (int i = 0; i < o->n_allowed_hosts; i++) {
     if (strlen(o->allowed_hosts[i]) == n && strncasecmp(o->allowed_hosts[i], host, n) == 0) return true;

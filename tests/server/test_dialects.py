@@ -443,13 +443,12 @@ def messages_are_read_to_the_end(s):
         (part({"type": "image_url", "image_url": {**url, "data": "x"}}), at + ".image_url.data"),
         (part({"type": "image_url", "image_url": {**url, "detail": 5}}), at + ".image_url.detail"),
         (part({"type": "image_url", "image_url": 5}), at + ".image_url"),
-        (part({"type": "input_audio", "input_audio": {"data": "AA=="}}), at + ".input_audio.format"),
         (part({"type": "input_audio", "input_audio": {"data": "AA==", "format": 5}}), at + ".input_audio.format"),
-        (part({"type": "input_audio", "input_audio": {"data": "AA==", "format": "bogus"}}), at + ".input_audio.format"),
+        (part({"type": "image", "source": {**url, "media_type": [1]}}), at + ".source.media_type"),
         (part({"type": "video_url", "video_url": {**url, "x": 1}}), at + ".video_url.x"),
         (answer(tool_calls=[{}]), called + ".function"), (answer(tool_calls=[5]), called), (answer(tool_calls={}), "messages[1].tool_calls"),
         (calls(function={"name": 5}), called + ".function.name"), (calls(function={"arguments": "{}"}), called + ".function.name"),
-        (calls(function={"name": "f", "x": 1}), called + ".function.x"), (calls(type="bogus"), called + ".type"), (calls(x=1), called + ".x"),
+        (calls(function={"name": "f", "x": 1}), called + ".function.x"), (calls(type="custom", custom={}), called + ".type"), (calls(x=1), called + ".x"),
         (calls(id=5), called + ".id"), (calls(function={"name": "f", "arguments": "{1"}), called + ".function.arguments"),
         ({"messages": [{**said, "reasoning_content": "z"}]}, "messages[0].reasoning_content"),
         ({"messages": [{**said, "tool_calls": [call]}]}, "messages[0].tool_calls"),
@@ -467,16 +466,22 @@ def messages_are_read_to_the_end(s):
 
 def what_clients_send_back(s):
     """Members that say nothing, and copies that SDKs and frameworks put beside what they are copies of."""
-    call = {"id": "c", "index": 0, "type": "function", "function": {"name": "news", "arguments": "{}", "parsed_arguments": {}}}
+    call = {"id": "c", "index": 0, "type": "function", "extra_content": {"a": 1}, "provider_specific_fields": {"a": 1},
+            "function": {"name": "news", "arguments": "{}", "parsed_arguments": {}}}
     plain = [{"role": "user", "content": [{"type": "text", "text": "x"}]},
-             {"role": "assistant", "content": "y", "reasoning_content": "z", "tool_calls": [{k: v for k, v in call.items() if k != "index"}]},
+             {"role": "assistant", "content": "y", "reasoning_content": "z", "tool_calls": [{k: call[k] for k in ("id", "type", "function")}]},
              {"role": "tool", "tool_call_id": "c", "content": "1"}]
-    full = [{"role": "user", "content": ["x"], "name": "Ann", "tool_calls": [], "tool_call_id": None, "reasoning_content": ""},
-            {"role": "assistant", "content": [{"type": "text", "text": "y", "cache_control": {"type": "ephemeral"}}], "reasoning_content": "z",
+    full = [{"role": "user", "content": ["x"], "name": "Ann", "tool_calls": [], "tool_call_id": None, "reasoning_content": "", "images": [],
+             "cache_control": {"type": "ephemeral"}, "provider_specific_fields": {}},
+            {"role": "assistant", "content": [{"type": "text", "text": "y", "cache_control": {"type": "ephemeral"}, "annotations": [], "id": "t",
+                                               "index": 0}], "reasoning_content": "z", "thinking_blocks": [],
              "reasoning": "z", "tool_calls": [call], "annotations": [], "refusal": None, "audio": None, "function_call": None, "parsed": {"a": 1}},
             {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "1"}], "name": None}]
     n = [s.ask(CHAT, {"messages": m, "max_tokens": 1})["usage"]["prompt_tokens"] for m in (plain, full)]
     equal(n[1], n[0], "tokens with all that clients send back")
+    base = {"model": "m", "max_tokens": 1, "messages": USER, "thinking": {"type": "disabled"}}
+    n = [s.ask(MESSAGES, {**base, **more})["usage"]["input_tokens"] for more in ({}, {"output_config": {"effort": "high"}})]
+    equal(n[1], n[0], "tokens with an effort that a client gives always")
 
 
 def schemas_are_named(s):
@@ -573,7 +578,7 @@ def other_openai_errors(s):
                         ({"input": [{"type": "reasoning", "content": [{"type": "x", "text": "thoughts"}]}]}, "input[0].content[0].type"),
                         ({"input": [{"role": "user", "content": [{"type": "input_text", "text": "x", "refusal": "y"}]}]},
                          "input[0].content[0].refusal"),
-                        ({"input": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "", "format": "x"}}]}]},
+                        ({"input": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "", "format": 5}}]}]},
                          "input[0].content[0].input_audio.format"),
                         ({"input": [{"role": "assistant", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AA=="}]}]},
                          "input[0].content[0].type"),
@@ -623,7 +628,7 @@ def anthropic_errors(s):
                        ({"tools": CLAUDE, "tool_choice": {"type": "auto", "name": "news"}}, "tool_choice.name"),
                        ({"thinking": {"type": "disabled", "budget_tokens": 5}}, "thinking.budget_tokens"),
                        ({"thinking": {"type": "adaptive", "budget_tokens": 5}}, "thinking.budget_tokens"),
-                       ({"thinking": {"type": "disabled"}, "output_config": {"effort": "low"}}, "output_config.effort"),
+                       ({"thinking": 5}, "thinking: expected an object"), ({"tool_choice": {"type": "bogus"}}, "tool_choice.type"),
                        ({"output_config": {"effort": "hard"}}, "output_config.effort: expected"), ({"container": "x"}, "container")]:
         reply, _ = s.refused(MESSAGES, {**base, **body}, 400)
         equal((reply["type"], reply["error"]["type"]), ("error", "invalid_request_error"), "the shape of an error")

@@ -601,7 +601,8 @@ def hosts(server):
         if host not in ("", "localhost"):  # what a target names counts, whatever Host says
             equal(ask(server, "GET", f"http://{host}/hello", host="localhost").status, status, f"{host} in the target")
             equal(ask(server, "GET", "http://localhost/hello", host=host).status, 200, f"{host} beside the target")
-    equal(ask(server, "GET", "http://localhost@evil.example/hello").status, 421, "a user in the target")
+    for user in ("localhost", "localhost:80"):
+        equal(ask(server, "GET", f"http://{user}@evil.example/hello").status, 421, f"{user}, a user in the target")
     equal(ask(server, "POST", "/echo", headers={"Origin": "https://any.example"}, body=b"{}").headers["access-control-allow-origin"], "https://any.example")
 
 
