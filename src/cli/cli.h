@@ -97,6 +97,8 @@ int read_prompt_text(const cli_args *args, char **bytes, size_t *n);
 /* The ids of --ids, or else of the text that -p, TEXT or -f gave; at least one id. */
 int read_prompt(const cli_args *args, const ij_tokenizer *tokenizer, const char *text, size_t n, int32_t **ids, size_t *n_ids);
 
+/* --ctx, or what stands for it, is within the model's `most` positions. */
+int check_ctx(const cli_args *args, int64_t n_ctx, int64_t most);
 /* The prompt fits into n_ctx positions and they into the model's, and the model has its ids. */
 int check_fit(const cli_args *args, const ij_model *model, const int32_t *ids, int64_t n_ids, int64_t n_ctx);
 

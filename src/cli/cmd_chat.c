@@ -37,10 +37,9 @@ static int open_cache(chat *c) {
   ij_err err = {0};
   ij_model_get_info(c->model, &info);
   int64_t n_ctx = a->v[OPT_CTX].i;
-  if (a->v[OPT_CTX].set && n_ctx > info.max_context) {
-    return say_misuse(a, "--ctx: %lld positions exceed the model's %lld", (long long)n_ctx, (long long)info.max_context);
-  }
-  n_ctx = IJ_MIN(n_ctx, info.max_context);
+  if (!a->v[OPT_CTX].set) n_ctx = IJ_MIN(n_ctx, info.max_context);
+  int rc = check_ctx(a, n_ctx, info.max_context);
+  if (rc != CLI_EXIT_OK) return rc;
   ij_status s = chat_cache_open(&c->cache, c->model, n_ctx, kv_type(a), ROLLBACK, &err);
   return s == IJ_OK ? CLI_EXIT_OK : say_failed(&err);
 }

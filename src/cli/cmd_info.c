@@ -66,9 +66,8 @@ static void collect_unused(info *f) {
 static int measure_memory(info *f) {
   int64_t n_ctx = f->args->v[OPT_CTX].i;
   if (!f->args->v[OPT_CTX].set) n_ctx = IJ_MIN(n_ctx, f->m.max_context);
-  if (n_ctx > f->m.max_context) {
-    return say_misuse(f->args, "--ctx: %lld positions exceed the model's %lld", (long long)n_ctx, (long long)f->m.max_context);
-  }
+  int rc = check_ctx(f->args, n_ctx, f->m.max_context);
+  if (rc != CLI_EXIT_OK) return rc;
   for (int k = 0; k < 3; k++) {
     ij_err err = {0};
     ij_session *session = NULL;

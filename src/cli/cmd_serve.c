@@ -97,7 +97,7 @@ static bool is_host(const char *s) {
 static int check_network(const serving *s) {
   for (int i = 0; i < s->origins.n; i++) {
     if (is_origin(s->origins.items[i])) continue;
-    return say_misuse(s->args, "--cors-origin: '%s' is not accepted; expected *, null, or what browsers send as Origin: SCHEME://HOST or "
+    return say_misuse(s->args, "--cors-origin: '%s' is not accepted; expected *, null, file://, or what browsers send as Origin: SCHEME://HOST or "
                       "SCHEME://HOST:PORT in small letters, without a path and without the port that the scheme has anyway", s->origins.items[i]);
   }
   for (int i = 0; i < s->hosts.n; i++) {
@@ -199,13 +199,12 @@ static int plan_server(serving *s, const char *path, cli_plan *plan) {
   const cli_value *v = s->args->v;
   cli_peek peek;
   int rc = peek_model(s->args, path, &peek);
+  int64_t n_ctx = v[OPT_CTX].set ? v[OPT_CTX].i : 0;
+  if (rc == CLI_EXIT_OK) rc = check_ctx(s->args, n_ctx, peek.info.max_context);
   if (rc != CLI_EXIT_OK) return rc;
-  if (v[OPT_CTX].set && v[OPT_CTX].i > peek.info.max_context) {
-    return say_misuse(s->args, "--ctx: %lld positions exceed the model's %lld", (long long)v[OPT_CTX].i, (long long)peek.info.max_context);
-  }
   s->cache_bytes = (size_t)v[OPT_CACHE].i << 20;
   s->media_cache_bytes = (size_t)v[OPT_MEDIA_CACHE].i << 20;
-  *plan = (cli_plan){.n_ctx = v[OPT_CTX].set ? v[OPT_CTX].i : 0, .n_sessions = (int)v[OPT_PARALLEL].i, .kept = s->cache_bytes, .other = own_bytes(s, &peek)};
+  *plan = (cli_plan){.n_ctx = n_ctx, .n_sessions = (int)v[OPT_PARALLEL].i, .kept = s->cache_bytes, .other = own_bytes(s, &peek)};
   if (v[OPT_CACHE].set && v[OPT_MEDIA_CACHE].set) return CLI_EXIT_OK;
   ij_plan p = plan_try(s->args, path, plan);
   if (p.home == IJ_HOME_MAPPED || p.home == IJ_HOME_RESIDENT) return CLI_EXIT_OK;

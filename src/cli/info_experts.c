@@ -255,9 +255,8 @@ static int make_plan(use *f) {
   const cli_args *a = f->args;
   ij_err err = {0};
   cli_plan plan = {.n_ctx = a->v[OPT_CTX].set ? a->v[OPT_CTX].i : 0, .n_sessions = 1};
-  if (plan.n_ctx > f->m.max_context) {
-    return say_misuse(a, "--ctx: %lld positions exceed the model's %lld", (long long)plan.n_ctx, (long long)f->m.max_context);
-  }
+  int rc = check_ctx(a, plan.n_ctx, f->m.max_context);
+  if (rc != CLI_EXIT_OK) return rc;
   ij_model_options o = ij_model_options_default();
   o.n_threads = (int)a->v[OPT_THREADS].i;
   o.cpu_mask = a->v[OPT_CPU_MASK].text;

@@ -218,10 +218,8 @@ int info_plan(const cli_args *args, const char *path) {
   cli_plan plan = {.n_ctx = args->v[OPT_CTX].set ? args->v[OPT_CTX].i : 0, .n_sessions = 1};
   cli_peek peek;
   int rc = peek_model(args, path, &peek);
+  if (rc == CLI_EXIT_OK) rc = check_ctx(args, plan.n_ctx, peek.info.max_context);
   if (rc != CLI_EXIT_OK) return rc;
-  if (plan.n_ctx > peek.info.max_context) {
-    return say_misuse(args, "--ctx: %lld positions exceed the model's %lld", (long long)plan.n_ctx, (long long)peek.info.max_context);
-  }
   ij_model_options o = ij_model_options_default();
   o.n_threads = (int)args->v[OPT_THREADS].i;
   o.cpu_mask = args->v[OPT_CPU_MASK].text;

@@ -216,6 +216,11 @@ int check_prompt_options(const cli_args *args) {
   return CLI_EXIT_OK;
 }
 
+int check_ctx(const cli_args *args, int64_t n_ctx, int64_t most) {
+  if (n_ctx <= most) return CLI_EXIT_OK;
+  return say_misuse(args, "--ctx: %lld positions exceed the model's %lld", (long long)n_ctx, (long long)most);
+}
+
 int check_fit(const cli_args *args, const ij_model *model, const int32_t *ids, int64_t n_ids, int64_t n_ctx) {
   ij_model_info info;
   ij_model_get_info(model, &info);
@@ -223,7 +228,8 @@ int check_fit(const cli_args *args, const ij_model *model, const int32_t *ids, i
   if (n_ids > info.max_context) {
     return say_misuse(args, "the prompt has %lld tokens and the model at most %lld positions: shorten it", n, most);
   }
-  if (n_ctx > info.max_context) return say_misuse(args, "--ctx: %lld positions exceed the model's %lld", (long long)n_ctx, most);
+  int rc = check_ctx(args, n_ctx, info.max_context);
+  if (rc != CLI_EXIT_OK) return rc;
   if (n_ids > n_ctx) {
     return say_misuse(args, "the prompt has %lld tokens and the context %lld positions: raise --ctx", n, (long long)n_ctx);
   }
