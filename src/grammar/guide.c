@@ -63,7 +63,6 @@ static ij_status check_options(const ij_guide_options *o, ij_err *err) {
   }
   for (int i = 0; i < o->n_tools; i++) {
     const ij_guided_tool *t = &o->tools[i];
-    char tool[32];
     if (!t->name || t->n_name == 0 || t->n_name > MAX_NAME) {
       return ij__fail(err, IJ_E_ARGUMENT, "tools", "tool %d: a name has 1 to %d bytes", i, MAX_NAME);
     }
@@ -72,6 +71,7 @@ static ij_status check_options(const ij_guide_options *o, ij_err *err) {
       if (same) return ij__fail(err, IJ_E_ARGUMENT, "tools", "tools %d and %d have the same name", k, i);
     }
     if (t->args && t->args->object_root == IJ_NONE) {
+      char tool[32];
       snprintf(tool, sizeof tool, "tools[%d]", i);
       return ij__fail(err, IJ_E_ARGUMENT, tool, "the schema of its arguments allows no object, which arguments must be");
     }

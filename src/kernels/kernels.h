@@ -45,7 +45,8 @@ typedef struct ij_x_room {
 /* y[t * ldy + r] = dot16(row r of w, row t of x), r in [r0, r1), t in [0, n). Row r of w begins w_stride * r bytes after w and
  * holds k values of the entry's type. Block and split types are decoded to exactly the float32 value that their format defines
  * (`decode` below) and then multiplied like any other: a quantized matrix gives the same bits as its decoded float32 copy.
- * ldx, ldy in floats; n and k are at least 1. Split types read the side arrays as ij_weight describes them; ij_weight.factor is the caller's affair. */
+ * ldx, ldy in floats; n and k are at least 1. Split types read the side arrays as ij_weight describes them; ij_weight.factor is the
+ * caller's affair. */
 typedef struct ij_matmul {
   const void *w;
   int64_t w_stride;

@@ -3,8 +3,7 @@
  *
  * Rows that lie one after the other are fetched as one stream, because processors' own fetching follows one stream in a page. Where the
  * caller's next rows are multiplied by one token, they are taken in four streams (fused_streams.h), and so the four parts of a batch each
- * fetch the beginning of one. Addresses behind the last row may be named: that fetches nothing, or what
- * is not needed.
+ * fetch the beginning of one. Addresses behind the last row may be named: that fetches nothing, or what is not needed.
  */
 #ifndef IJ_KERNELS_X86_FEW_AHEAD_H
 #define IJ_KERNELS_X86_FEW_AHEAD_H
@@ -16,8 +15,8 @@ _Static_assert(8 < IJ_LISTED_MIN, "these products take rows of x as they lie");
 typedef struct few_ahead {
   const char *at;       /* what is fetched next */
   const char *start;
-  int64_t apart;        /* bytes between the four streams; 0: there is one */
-  int64_t n_stream;     /* of the four, those that have rows */
+  int64_t n_stream;     /* one, or those of four that have rows */
+  int64_t apart;        /* bytes between the four */
   int64_t turn, turns;  /* calls of few_ahead_turn so far, and of a part of the batch */
 } few_ahead;
 
@@ -36,7 +35,7 @@ static inline void few_ahead_start(few_ahead *a, const ij_matmul *m, int64_t r, 
 /* Before each of the parts into which the work of a batch is cut. */
 static inline void few_ahead_turn(few_ahead *a) {
   const int64_t part = a->turn / a->turns;
-  if (part < a->n_stream && a->turn % a->turns == 0 && a->apart) a->at = a->start + part * a->apart;
+  if (part < a->n_stream && a->turn % a->turns == 0) a->at = a->start + part * a->apart;
   a->turn++;
 }
 

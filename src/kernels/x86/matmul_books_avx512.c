@@ -161,7 +161,7 @@ CODED void books_product(const ij_matmul *m, int64_t r0, int64_t r1, float *scra
 /* x in another order must fit scratch; longer rows take the general way. */
 #define MATMUL_BOOKS(name, id)                                                                           \
   static void matmul_##name(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {                \
-    if (m->n != 1 || m->k > IJ_SCRATCH_ALIGNED || r0 >= r1) {                                             \
+    if (m->n != 1 || m->k > IJ_SCRATCH_ALIGNED || r0 >= r1) {                                            \
       general[IJ_DTYPE_##id](m, r0, r1, scratch);                                                        \
     } else {                                                                                             \
       books_product(m, r0, r1, scratch, IJ_DTYPE_##id);                                                  \
