@@ -10,6 +10,9 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 static const char *const level_words[IJ_LEVEL_COUNT] = {
 #define LEVEL_WORD(id, word) [IJ_LEVEL_##id] = word,
@@ -58,6 +61,34 @@ bool ij__cpu_has(ij_level level) {
 #endif
     default: return false;
   }
+}
+
+bool ij__cpu_has_vnni(void) {
+#if defined(__x86_64__)
+  unsigned a, b, c, d;
+  return x86_has(IJ_LEVEL_AVX512) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & (1u << 11));
+#else
+  return false;
+#endif
+}
+
+bool ij__cpu_has_avx_vnni(void) {
+#if defined(__x86_64__)
+  unsigned a, b, c, d;
+  return x86_has(IJ_LEVEL_AVX2) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & (1u << 4));
+#else
+  return false;
+#endif
+}
+
+bool ij__cpu_has_dotprod(void) {
+#if defined(__aarch64__) && defined(__linux__)
+  return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+#elif defined(__aarch64__) && defined(__APPLE__)
+  return true; /* since the first Macs with such processors */
+#else
+  return false;
+#endif
 }
 
 int ij__cpu_count(void) {

@@ -27,6 +27,15 @@ ij_level ij__level_find(const char *word);
  * AVX2 means AVX2 + FMA + F16C; AVX512 means F + BW + DQ + VL on top of AVX2; NEON is part of every arm64. */
 bool ij__cpu_has(ij_level level);
 
+/* True when the processor multiplies bytes with AVX-512 (VNNI), which most but not all of that level do. */
+bool ij__cpu_has_vnni(void);
+
+/* True when it does so with AVX2 (AVX-VNNI), which is a matter of its own: processors have either, both or none. */
+bool ij__cpu_has_avx_vnni(void);
+
+/* True when the processor has dot products of bytes with NEON, which most but not all of that level do. */
+bool ij__cpu_has_dotprod(void);
+
 /* Processors this process may run on (its affinity mask), at least 1. */
 int ij__cpu_count(void);
 

@@ -1,14 +1,23 @@
-/* kernels.c: one table per level, each filled from the scalar level upwards, all built once on first use. */
+/* kernels.c: one table per level, each filled from the scalar level upwards, all built once on first use; and those of processors that have
+ * nothing beyond their level.
+ */
 #include "kernels/iq_floats.h"
 #include "kernels/kernels_int.h"
 
 #include <pthread.h>
 
-static ij_kernels tables[IJ_LEVEL_COUNT];
+static ij_kernels tables[IJ_LEVEL_COUNT], plain_tables[IJ_LEVEL_COUNT];
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 #if !defined(IJ_SCALAR_ONLY) && defined(__x86_64__)
-static void fill_level(ij_kernels *k, ij_level level) {
+static void fill_ints(ij_kernels *k, ij_level level, bool plain) {
+  ij__ints_fill_avx2(k);
+  if (plain) return;
+  if (ij__cpu_has_avx_vnni()) ij__ints_vnni_fill_avx2(k);
+  if (level == IJ_LEVEL_AVX512 && ij__cpu_has_vnni()) ij__ints_fill_avx512(k);
+}
+
+static void fill_level(ij_kernels *k, ij_level level, bool plain) {
   if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) {
     ij__elem_fill_avx2(k);
     ij__attn_fill_avx2(k);
@@ -32,29 +41,35 @@ static void fill_level(ij_kernels *k, ij_level level) {
     ij__matmul_books_fill_avx512(k);
     ij__matmul_dozens_fill_avx512(k);
   }
+  if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) fill_ints(k, level, plain);
 }
 #elif !defined(IJ_SCALAR_ONLY) && defined(__aarch64__)
-static void fill_level(ij_kernels *k, ij_level level) {
+static void fill_level(ij_kernels *k, ij_level level, bool plain) {
   if (level != IJ_LEVEL_NEON) return;
   ij__elem_fill_neon(k);
   ij__attn_fill_neon(k);
   ij__decode_fill_neon(k);
   ij__matmul_fill_neon(k); /* after the decoders, which it uses */
+  ij__ints_fill_neon(k);
+  if (!plain && ij__cpu_has_dotprod()) ij__ints_dot_fill_neon(k);
 }
 #else
-static void fill_level(ij_kernels *k, ij_level level) {
+static void fill_level(ij_kernels *k, ij_level level, bool plain) {
   (void)k;
   (void)level;
+  (void)plain;
 }
 #endif
 
-static void fill(ij_kernels *k, ij_level level) {
+/* plain: without what processors have beyond the level. */
+static void fill(ij_kernels *k, ij_level level, bool plain) {
   ij__elem_fill_ref(k);
   ij__math_fill_ref(k);
   ij__attn_fill_ref(k);
   ij__decode_fill_ref(k);
   ij__matmul_fill_ref(k); /* after the decoders, which it uses */
-  fill_level(k, level);
+  ij__ints_fill_ref(k);
+  fill_level(k, level, plain);
   k->level = level;
 }
 
@@ -71,13 +86,24 @@ static bool available(ij_level level) {
 static void fill_tables(void) {
   ij__iq_floats_fill();
   for (int level = 0; level < IJ_LEVEL_COUNT; level++) {
-    if (available((ij_level)level)) fill(&tables[level], (ij_level)level);
+    if (!available((ij_level)level)) continue;
+    fill(&tables[level], (ij_level)level, false);
+    fill(&plain_tables[level], (ij_level)level, true);
   }
+}
+
+static int level_at_most(ij_level max_level) {
+  int level = IJ_MIN((int)max_level, IJ_LEVEL_COUNT - 1);
+  while (level > IJ_LEVEL_SCALAR && !available((ij_level)level)) level--;
+  return level;
 }
 
 const ij_kernels *ij__kernels_get(ij_level max_level) {
   pthread_once(&tables_once, fill_tables);
-  int level = IJ_MIN((int)max_level, IJ_LEVEL_COUNT - 1);
-  while (level > IJ_LEVEL_SCALAR && !available((ij_level)level)) level--;
-  return &tables[level];
+  return &tables[level_at_most(max_level)];
+}
+
+const ij_kernels *ij__kernels_get_plain(ij_level max_level) {
+  pthread_once(&tables_once, fill_tables);
+  return &plain_tables[level_at_most(max_level)];
 }

@@ -26,8 +26,10 @@
 
 #define IJ_LISTED_MIN 25       /* from so many rows of x on they may be listed: fewer are used straight from registers by some products */
 
+#define IJ_PIECE_BYTES (32 * 32 * 144) /* of weights, that products in integers copy at a time: 32 rows of 32 blocks of Q4_K */
+
 /* A worker's copies of x in the orders that products of some levels want, kept while calls belong to one loop: as many as there is room
- * for, then none again. `loop` is 0 at first; all is the kernels' own. */
+ * for, then none again; and the weights that a product in integers begins with. `loop` is 0 at first; all is the kernels' own. */
 typedef struct ij_x_room {
   uint64_t loop;
   int n_kept;
@@ -39,24 +41,52 @@ typedef struct ij_x_room {
     int what;
     int64_t at;
   } kept[IJ_X_KEPT];
+  struct {
+    uint64_t loop;
+    const void *w;
+    int64_t w_stride, n, k;
+    int rows, at;
+  } piece; /* which lies in pieces[at] already: the first `rows` rows of n at w */
   _Alignas(64) float x[IJ_X_ROOM];
+  _Alignas(64) uint8_t pieces[2][IJ_PIECE_BYTES];
 } ij_x_room;
+
+/* 256 values of x as integers of 24 bits, for the types that are multiplied so (ij__dtype_in_integers): value i is about scale * X[i] with
+ *   X[i] = digit[2][i] * 2^16 + digit[1][i] * 2^8 + digit[0][i], digits 0 and 1 in [-128, 127], digit 2 in [-127, 127].
+ * scale is the least power of two, but at least IJ_INTS_LEAST, with |x[i]| < 127 * 2^16 * scale for all i; X the nearest integers, ties to
+ * even. sum[g] is the sum of X over values 32 * g to 32 * g + 31, rounded to float32, times scale. Where a value is not finite, scale and sums are
+ * NaN and all digits zero. What a shorter last block lacks counts as zeros. */
+#define IJ_INTS 256
+#define IJ_INTS_LEAST 0x1p-122f /* it and its inverse are normal numbers */
+typedef struct ij_ints {
+  _Alignas(64) int8_t digit[3][IJ_INTS];
+  float sum[IJ_INTS / 32];
+  float scale;
+} ij_ints;
 
 /* y[t * ldy + r] = dot16(row r of w, row t of x), r in [r0, r1), t in [0, n). Row r of w begins w_stride * r bytes after w and
  * holds k values of the entry's type. Block and split types are decoded to exactly the float32 value that their format defines
  * (`decode` below) and then multiplied like any other: a quantized matrix gives the same bits as its decoded float32 copy.
+ *
+ * But for types of ij__dtype_in_integers: their products take x as ij_ints and are exact inside a block of 256 values. With the block's
+ * value i of w equal to d * v[i] - dmin * o[i / 32], v and o being integers, and from +0 over the blocks of a row in order:
+ *   A[j] = sum of v[i] * digit[j][i], an integer; rounded to float32 where it is longer: T = fma(2^16, A[2], fma(2^8, A[1], A[0]))
+ *   y = fma(d * scale, T, y), then for g = 0 .. 7: y = fma(-(dmin * o[g]), sum[g], y).
+ *
  * ldx, ldy in floats; n and k are at least 1. Split types read the side arrays as ij_weight describes them; ij_weight.factor is the
  * caller's affair. */
 typedef struct ij_matmul {
   const void *w;
   int64_t w_stride;
   const float *x;
-  const int *rows; /* NULL, or where n >= IJ_LISTED_MIN: row t of x is that with number rows[t] */
+  const int *rows; /* NULL, or where n >= IJ_LISTED_MIN or ints are given: row t of x is that with number rows[t] */
   int64_t ldx;
   float *y;
   int64_t ldy;
   int64_t n, k;
-  const void *w_next; /* a hint: the rows this worker multiplies next, of the same k and stride, to be fetched meanwhile; or NULL */
+  const ij_ints *ints; /* NULL, or row t of x as integers: ld_ints blocks after the row before, or by `rows`. Without, the kernel makes them itself */
+  int64_t ld_ints;
+  const void *w_next; /* a hint: the rows this worker multiplies next, of the same k and stride, to be fetched or read meanwhile; or NULL */
   int64_t n_next, next_tokens; /* so many rows, by so many tokens */
   ij_x_room *x_room; /* this worker's, or NULL */
   uint64_t loop;     /* with x_room: while calls give the same number, not 0, what lies at their x and rows stays as it is */
@@ -84,6 +114,8 @@ typedef struct ij_kernels {
   /* Indexed by ij_dtype; set for every type a weight can have. n = 1 runs at the speed of memory, large n at that of arithmetic.
    * Rows of float types are aligned to their type; those of other types need no alignment. */
   void (*matmul[IJ_DTYPE_COUNT])(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
+  /* k values of x as ceil(k / 256) blocks of integers. */
+  void (*to_ints)(ij_ints *out, const float *x, int64_t k);
   /* Stored block or split type -> float32, the values that quant/fmt_*.h defines, same bits at every level. Set for exactly those types. */
   void (*decode[IJ_DTYPE_COUNT])(float *y, const ij_stretch *s);
   /* Stored type -> float32, exact; a NaN of F16 comes out quiet. F32, BF16, F16. */

@@ -7,9 +7,9 @@
 
 #include "kernels/kernels.h"
 
-/* The block and split types: those that are decoded. X(identifier) */
+/* The block and split types whose products are those of their decoded values: all but those of ij__dtype_in_integers. X(identifier) */
 #define IJ_CODED_LIST(X)                                                                                                       \
-  X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ1_S) X(IQ1_M) X(IQ2_XXS) X(IQ2_XS) X(IQ2_S) \
+  X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q2_K) X(Q3_K) X(Q5_K) X(Q6_K) X(IQ1_S) X(IQ1_M) X(IQ2_XXS) X(IQ2_XS) X(IQ2_S)       \
   X(IQ3_XXS) X(IQ3_S) X(IQ4_NL) X(IQ4_XS) X(TQ1_0) X(TQ2_0) X(MXFP4) X(NVFP4) X(AFFINE2) X(AFFINE3) X(AFFINE4) X(AFFINE5)        \
   X(AFFINE6) X(AFFINE8) X(NVFP4_SPLIT) X(MXFP4_SPLIT) X(MXFP8_SPLIT)
 
@@ -73,11 +73,28 @@ static inline float *ij__x_place(const ij_matmul *m, int what, float *scratch, b
 /* The first of these numbers of each family of products. */
 enum { IJ_X_AVX512 = 0, IJ_X_BOOKS = 128, IJ_X_AVX2 = 256 };
 
+/* The exponent of the scale of a block of ij_ints whose largest magnitude has these bits (finite). 1.984375, from which on the next power of
+ * two is needed, is 127 / 64. */
+static inline int ij__ints_exponent(uint32_t largest) {
+  const int exponent = (int)(largest >> 23) - 127 + ((largest & 0x7fffff) >= 0x7e0000) - 22;
+  return IJ_MAX(exponent, -122);
+}
+
+/* Rows that are too long for a worker's scratch, with x as floats, are left to the scalar product, which takes a block at a time. */
+void ij__matmul_q4_k_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
+void ij__to_ints_avx2(ij_ints *out, const float *x, int64_t k);
+void ij__to_ints_neon(ij_ints *out, const float *x, int64_t k);
+
+/* The table of a level, or of the next lower one that this machine has, as processors get it that have nothing beyond the level: no VNNI, no
+ * dot products of bytes. For tests, which so meet all kernels on one machine. */
+const ij_kernels *ij__kernels_get_plain(ij_level max_level);
+
 void ij__elem_fill_ref(ij_kernels *k);
 void ij__math_fill_ref(ij_kernels *k);
 void ij__attn_fill_ref(ij_kernels *k);
 void ij__matmul_fill_ref(ij_kernels *k);
 void ij__decode_fill_ref(ij_kernels *k);
+void ij__ints_fill_ref(ij_kernels *k);
 
 void ij__elem_fill_avx2(ij_kernels *k);
 void ij__attn_fill_avx2(ij_kernels *k);
@@ -88,6 +105,8 @@ void ij__matmul_few_iq_fill_avx2(ij_kernels *k);
 void ij__matmul_few_small_fill_avx2(ij_kernels *k);
 void ij__matmul_dozens_fill_avx2(ij_kernels *k);
 void ij__decode_fill_avx2(ij_kernels *k);
+void ij__ints_fill_avx2(ij_kernels *k);
+void ij__ints_vnni_fill_avx2(ij_kernels *k); /* only where ij__cpu_has_avx_vnni */
 
 void ij__elem_fill_avx512(ij_kernels *k);
 void ij__attn_fill_avx512(ij_kernels *k);
@@ -99,10 +118,13 @@ void ij__matmul_few_low_fill_avx512(ij_kernels *k);
 void ij__matmul_books_fill_avx512(ij_kernels *k);
 void ij__matmul_dozens_fill_avx512(ij_kernels *k);
 void ij__decode_fill_avx512(ij_kernels *k);
+void ij__ints_fill_avx512(ij_kernels *k); /* only where ij__cpu_has_vnni */
 
 void ij__elem_fill_neon(ij_kernels *k);
 void ij__attn_fill_neon(ij_kernels *k);
 void ij__matmul_fill_neon(ij_kernels *k);
 void ij__decode_fill_neon(ij_kernels *k);
+void ij__ints_fill_neon(ij_kernels *k);
+void ij__ints_dot_fill_neon(ij_kernels *k); /* only where ij__cpu_has_dotprod */
 
 #endif

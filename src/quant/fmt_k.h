@@ -66,6 +66,19 @@ static inline void ij__fmt_q4_k(float *y, const void *block) {
   }
 }
 
+/* The same block as integers: value i is d * v[i] - dmin * o[i / 32]. */
+static inline void ij__fmt_q4_k_ints(int *v, int *o, float *d, float *dmin, const void *block) {
+  const uint8_t *b = block;
+  *d = ij__fmt_f16(b);
+  *dmin = ij__fmt_f16(b + 2);
+  for (int g = 0; g < 8; g++) {
+    int scale;
+    ij__fmt_q4_k_scale(b + 4, g, &scale, &o[g]);
+    const uint8_t *codes = b + 16 + g / 2 * 32;
+    for (int i = 0; i < 32; i++) v[g * 32 + i] = scale * (codes[i] >> (g % 2 * 4) & 0x0f);
+  }
+}
+
 /* As Q4_K with 32 bytes of fifth bits before the nibbles, value i in bit i / 32 of byte i % 32. */
 static inline void ij__fmt_q5_k(float *y, const void *block) {
   const uint8_t *b = block, *high = b + 16;

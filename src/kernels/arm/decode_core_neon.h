@@ -1,7 +1,7 @@
 /* decode_core_neon.h: from stored codes to floats, sixteen at a time: what the block decoders of this level are made of.
  *
  * Plain ARMv8.0 NEON is enough. Quantized weights become the float32 values that their format defines and meet the one dot product
- * by fma; there are no integer dot products, so the dotprod and i8mm extensions have nothing to do.
+ * by fma; only the types that are multiplied in integers (ints_neon.h) use dot products of bytes.
  *
  * Codes of at most four bits are looked up: a codebook of 16 floats, each with nothing below its upper 16 bits, is two tables of
  * bytes, and interleaving what they return, and zeros, makes floats (8 instructions). Wider codes are spread to the top bytes of

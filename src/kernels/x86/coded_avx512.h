@@ -18,9 +18,9 @@
 #include "quant/fmt_fp4.h"
 #include "quant/fmt_iq.h"
 
-/* X(identifier) */
+/* Of those in IJ_CODED_LIST. X(identifier) */
 #define IJ_CODED_AVX512_LIST(X)                                                                                            \
-  X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(NVFP4) X(AFFINE2) X(AFFINE3) \
+  X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q5_K) X(Q6_K) X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(NVFP4) X(AFFINE2) X(AFFINE3)      \
   X(AFFINE4) X(AFFINE5) X(AFFINE6) X(AFFINE8) X(NVFP4_SPLIT) X(MXFP4_SPLIT) X(MXFP8_SPLIT)
 
 /* Decoders that write 16 floats of every IJ_PANEL_STEP, as one of the four rows that a panel of the tiled product interleaves. */
@@ -183,16 +183,19 @@ CODED void k_row_scales(float *out, const uint8_t *b, const int64_t bytes, const
   k_scales((float *const[4]){out, out + 16, out + 32, out + 48}, (const uint8_t *const[4]){b, b + bytes, b + 2 * bytes, b + 3 * bytes}, n);
 }
 
-/* Values 64 * j to 64 * j + 64 of a block. */
-CODED void q4_k(sink *k, const uint8_t *b, const float *s, const int j) {
+/* For the decoder alone: products of this type are of integers. */
+CODED void q4_k(sink *k, const uint8_t *b, const float *s) {
   const __m512 i16 = iota();
-  __m512 low = _mm512_fmsub_ps(i16, _mm512_set1_ps(s[4 * j]), _mm512_set1_ps(s[4 * j + 1]));
-  __m512 high = _mm512_fmsub_ps(i16, _mm512_set1_ps(s[4 * j + 2]), _mm512_set1_ps(s[4 * j + 3]));
-  __m512i v = bytes16(b + 16 + 32 * j), u = bytes16(b + 32 + 32 * j);
-  put(k, 4 * j, lookup(low, v));
-  put(k, 4 * j + 1, lookup(low, u));
-  put(k, 4 * j + 2, lookup(high, _mm512_srli_epi32(v, 4)));
-  put(k, 4 * j + 3, lookup(high, _mm512_srli_epi32(u, 4)));
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; j++) {
+    __m512 low = _mm512_fmsub_ps(i16, _mm512_set1_ps(s[4 * j]), _mm512_set1_ps(s[4 * j + 1]));
+    __m512 high = _mm512_fmsub_ps(i16, _mm512_set1_ps(s[4 * j + 2]), _mm512_set1_ps(s[4 * j + 3]));
+    __m512i v = bytes16(b + 16 + 32 * j), u = bytes16(b + 32 + 32 * j);
+    put(k, 4 * j, lookup(low, v));
+    put(k, 4 * j + 1, lookup(low, u));
+    put(k, 4 * j + 2, lookup(high, _mm512_srli_epi32(v, 4)));
+    put(k, 4 * j + 3, lookup(high, _mm512_srli_epi32(u, 4)));
+  }
 }
 
 /* Codes are put together as bytes, 64 at a time, and pass through memory on their way to 32-bit lanes. */
@@ -429,16 +432,8 @@ CODED void nvfp4(sink *k, const int64_t at, const uint8_t *codes, uint8_t scale)
   put(k, at, lookup(_mm512_load_ps(ij__fp4_tables.nvfp4[scale]), code));
 }
 
-/* Blocks of 256 values of which a quarter can be had without the others. */
-CODED bool has_quarters(const ij_dtype type) { return type == IJ_DTYPE_Q4_K || type == IJ_DTYPE_IQ4_XS; }
-
-CODED void put_quarter(sink *k, const uint8_t *b, const float *s, const int j, const ij_dtype type) {
-  if (type == IJ_DTYPE_Q4_K) {
-    q4_k(k, b, s, j);
-  } else {
-    iq4_xs(k, b, s, j);
-  }
-}
+/* Blocks of 256 values of which products take a quarter without the others: by iq4_xs. */
+CODED bool has_quarters(const ij_dtype type) { return type == IJ_DTYPE_IQ4_XS; }
 
 /* A block of a block type. */
 CODED void put_block(sink *k, const int64_t at, const uint8_t *b, const float *s, const ij_dtype type) {
@@ -451,10 +446,10 @@ CODED void put_block(sink *k, const int64_t at, const uint8_t *b, const float *s
     t.y = k->y + at * k->step;
   }
   switch (type) {
-    case IJ_DTYPE_Q4_K:
+    case IJ_DTYPE_Q4_K: q4_k(&t, b, s); break;
     case IJ_DTYPE_IQ4_XS:
 #pragma GCC unroll 4
-      for (int j = 0; j < 4; j++) put_quarter(&t, b, s, j, type);
+      for (int j = 0; j < 4; j++) iq4_xs(&t, b, s, j);
       break;
     case IJ_DTYPE_Q5_K: q5_k(&t, b, s); break;
     case IJ_DTYPE_Q6_K: q6_k(&t, b, s); break;

@@ -40,12 +40,14 @@ DECODE_BLOCKS(Q5_0)
 DECODE_BLOCKS(Q5_1)
 DECODE_BLOCKS(Q8_0)
 DECODE_BLOCKS(IQ4_NL)
-DECODE_BLOCKS(Q4_K)
 DECODE_BLOCKS(Q5_K)
 DECODE_BLOCKS(Q6_K)
 DECODE_BLOCKS(IQ4_XS)
 DECODE_BLOCKS(MXFP4)
 DECODE_BLOCKS(NVFP4)
+
+/* No panel: its products are of integers. */
+static void decode_Q4_K(float *y, const ij_stretch *s) { decode_blocks(y, 16, s, IJ_DTYPE_Q4_K); }
 
 /* ---- split types ---- */
 
@@ -108,6 +110,7 @@ void ij__decode_fill_avx512(ij_kernels *k) {
   fp4_tables_make();
 #define SET(id) k->decode[IJ_DTYPE_##id] = decode_##id;
   IJ_CODED_AVX512_LIST(SET)
+  SET(Q4_K)
 #undef SET
 }
 

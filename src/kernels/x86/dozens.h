@@ -1,6 +1,6 @@
 /* dozens.h: what the products of nine to some dozens of tokens share at both levels: their bounds, tiles of tokens, and x laid out for them.
  *
- * Included after matmul_fold.h by a file that has defined dozens_lay(out, x, order): sixteen values of x as its tiles want them.
+ * Included after matmul_fold.h.
  */
 #ifndef IJ_KERNELS_X86_DOZENS_H
 #define IJ_KERNELS_X86_DOZENS_H
@@ -31,14 +31,14 @@ INLINE bool dozens_suit(const ij_matmul *m) {
 INLINE int64_t dozens_nt(int64_t n_left) { return n_left == 4 || n_left < DOZENS_NT ? IJ_MIN(n_left, 2) : DOZENS_NT; }
 
 /* x as the tiles use it: [block of k][tile][step][token][16]. */
-INLINE void dozens_pack(float *out, const ij_matmul *m, const int order) {
+INLINE void dozens_pack(float *out, const ij_matmul *m) {
   for (int64_t c0 = 0, n; c0 < m->k; c0 += n) {
     n = IJ_MIN(m->k - c0, (int64_t)DOZENS_BLOCK);
     for (int64_t t = 0, nt; t < m->n; t += nt, out += nt * n) {
       nt = dozens_nt(m->n - t);
       for (int64_t i = 0; i < nt; i++) {
         const float *x = ij__x_row(m, t + i) + c0;
-        for (int64_t k = 0; k < n; k += 16) dozens_lay(out + (k * nt + i * 16), x + k, order);
+        for (int64_t k = 0; k < n; k += 16) memcpy(out + (k * nt + i * 16), x + k, 16 * sizeof *x);
       }
     }
   }

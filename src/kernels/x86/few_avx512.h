@@ -6,8 +6,8 @@
  * out of the first-level cache; k is cut in blocks of which x stays there while a batch of sixteen rows passes, with the partial sums
  * parked between blocks (k still ascends in every lane). The weights of the next batch are fetched meanwhile.
  *
- * Types of which most people have files are written out here, as tables for all rows together; Q4_K has an order of lanes of its own, for
- * which its codes need no shuffle. The others take the decoders of the products of one token, a row at a time.
+ * Types of which most people have files are written out here, for all rows together. The others take the decoders of the products of one
+ * token, a row at a time.
  *
  * One function for each type and number of tokens, in several files, because compilers are slow on long code with full registers.
  */
@@ -32,8 +32,6 @@ static void (*general[IJ_DTYPE_COUNT])(const ij_matmul *m, int64_t r0, int64_t r
 
 /* Rows that advance together. */
 CODED int few_rows(const int nt) { return nt < 4 ? 4 : 2; }
-
-CODED lane_order few_order(const ij_dtype type) { return type == IJ_DTYPE_Q4_K ? ORDER_QUARTERS : order_of(type); }
 
 /* ---- decoding ------------------------------------------------------------------------------------------------------------------- */
 
@@ -62,11 +60,6 @@ CODED void few_open(few_source *o, const fused_row *r, uint64_t c, uint64_t from
   const __m512 i16 = iota();
   const uint8_t *b = r->codes + c / (uint64_t)coded_len(type) * (uint64_t)coded_bytes(type);
   switch (type) {
-    case IJ_DTYPE_Q4_K:
-      o->s = r->scales + (c - from) / 16 + 4 * j;
-      o->codes = b + 16 + 32 * j;
-      for (int i = 0; i < 2; i++) o->table[i] = _mm512_fmsub_ps(i16, _mm512_set1_ps(o->s[2 * i]), _mm512_set1_ps(o->s[2 * i + 1]));
-      break;
     case IJ_DTYPE_Q5_K:
       o->s = r->scales + (c - from) / 16 + 4 * j;
       few_q5_k(o->bytes, b, j);
@@ -85,9 +78,8 @@ CODED void few_open(few_source *o, const fused_row *r, uint64_t c, uint64_t from
 
 /* The sixteen values i of the chunk at value c. */
 CODED __m512 few_take(const few_source *o, const fused_row *r, uint64_t c, const int i, const ij_dtype type) {
-  const int half = i / 2, odd = i % 2;
+  const int half = i / 2;
   switch (type) {
-    case IJ_DTYPE_Q4_K: return lookup(o->table[half], in_quarters(o->codes + 16 * odd, 4 * half));
     case IJ_DTYPE_Q5_K:
       return _mm512_fmsub_ps(_mm512_cvtepi32_ps(bytes16(o->bytes + 16 * i)), _mm512_set1_ps(o->s[2 * half]), _mm512_set1_ps(o->s[2 * half + 1]));
     case IJ_DTYPE_AFFINE4: return lookup(o->table[half], paired_nibbles(o->codes + 8 * i));
@@ -124,7 +116,7 @@ CODED void few_decode(vec *w, const fused_row *r, const low_ahead *a, uint64_t c
   if (ij__is_low(type)) {
     low_half(&s, a, block, j, type);
   } else if (has_quarters(type)) {
-    put_quarter(&s, block, r->scales + (c - from) / 256 * (uint64_t)block_scales_len(type), j, type);
+    iq4_xs(&s, block, r->scales + (c - from) / 256 * (uint64_t)block_scales_len(type), j);
   } else {
     fused_chunk(&s, r, c + (uint64_t)(j * piece), from, piece, type, shift);
   }
@@ -170,7 +162,7 @@ CODED void few_chunk(vec (*sum)[FEW_NT], const fused_row *row, const float *x, u
 
 /* Types whose rows are decoded together, by few_open and few_take. */
 CODED bool few_together(const ij_dtype type) {
-  return type == IJ_DTYPE_Q4_K || type == IJ_DTYPE_Q5_K || type == IJ_DTYPE_AFFINE4 || type == IJ_DTYPE_NVFP4_SPLIT;
+  return type == IJ_DTYPE_Q5_K || type == IJ_DTYPE_AFFINE4 || type == IJ_DTYPE_NVFP4_SPLIT;
 }
 
 /* `span` values from value c on, of x at x. */
@@ -300,7 +292,7 @@ static void matmul_few(const ij_matmul *m, int64_t r0, int64_t r1, float *scratc
   }
   few_ctx f;
   f.m = m;
-  f.x = x_in_steps(m, scratch, few_order(type));
+  f.x = x_in_steps(m, scratch, order_of(type));
   f.r1 = r1;
   f.nt = m->n;
   f.shift = m->group == 64 ? 6 : m->group == 32 ? 5 : 7;
@@ -313,7 +305,7 @@ static void matmul_few(const ij_matmul *m, int64_t r0, int64_t r1, float *scratc
   static __attribute__((noinline)) void few_##id##_##n(few_ctx *f, int64_t i) { few_block(f, i, IJ_DTYPE_##id, n); }
 #define FEW_PRODUCT(id, ...)                                                                                                    \
   static void few_scales_##id(few_ctx *f, int64_t n) { few_scales(f, n, IJ_DTYPE_##id); }                                        \
-  static void few_store_##id(const few_ctx *f, float *y, int64_t n_row) { few_store(f, y, n_row, few_order(IJ_DTYPE_##id)); }    \
+  static void few_store_##id(const few_ctx *f, float *y, int64_t n_row) { few_store(f, y, n_row, order_of(IJ_DTYPE_##id)); }     \
   static void matmul_few_##id(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {                                      \
     static const few_type of = {few_scales_##id, few_store_##id, {NULL, NULL, __VA_ARGS__}};                                      \
     matmul_few(m, r0, r1, scratch, IJ_DTYPE_##id, &of);                                                                          \

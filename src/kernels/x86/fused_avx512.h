@@ -20,13 +20,6 @@ CODED lane_order order_of(const ij_dtype type) {
   return type == IJ_DTYPE_NVFP4 ? ORDER_QUARTERS : ORDER_PLAIN;
 }
 
-/* Sixteen bytes in ORDER_QUARTERS, moved right by `bit`: from their dwords, four times, each quarter of lanes takes other bytes. The shift
- * costs what one to the high nibbles alone would; widening bytes to lanes would be a shuffle more. */
-CODED __m512i in_quarters(const uint8_t *p, const int bit) {
-  const __m512i bytes = _mm512_setr_epi32(0, 0, 0, 0, 8, 8, 8, 8, 16, 16, 16, 16, 24, 24, 24, 24);
-  return _mm512_srlv_epi32(four_times(p), _mm512_add_epi32(bytes, _mm512_set1_epi32(bit)));
-}
-
 /* For each lane the value that it wants. */
 static inline __m512i lanes_from(lane_order order) {
   const __m512i pairs = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
@@ -97,9 +90,9 @@ CODED void fused_scales(fused_row *r, int64_t c, int64_t n, const ij_dtype type,
   }
 }
 
-/* The same for four rows. Those of a block of Q4_K or Q5_K are worked out for all four at once, however short the rows are. */
+/* The same for four rows. Those of a block of Q5_K are worked out for all four at once, however short the rows are. */
 CODED void fused_scales_of_four(fused_row *r, int64_t c, int64_t n, const ij_dtype type, const int shift) {
-  if (type == IJ_DTYPE_Q4_K || type == IJ_DTYPE_Q5_K) {
+  if (type == IJ_DTYPE_Q5_K) {
     const uint64_t bytes = (uint64_t)coded_bytes(type), from = (uint64_t)c / 256 * bytes;
     for (uint64_t j = 0; j < (uint64_t)n / 256; j++) {
       const uint64_t at = from + j * bytes;

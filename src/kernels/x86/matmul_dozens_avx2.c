@@ -8,14 +8,8 @@
  */
 #include "kernels/x86/vec_avx2.h"
 #include "kernels/matmul_fold.h"
-#include "kernels/x86/fused_avx2.h"
-
-INLINE void dozens_lay(float *out, const float *x, int order) {
-  (void)order; /* there is one */
-  memcpy(out, x, 16 * sizeof *x);
-}
-
 #include "kernels/x86/dozens.h"
+#include "kernels/x86/fused_avx2.h"
 
 /* What stays the same for all rows, and a block of eight of them, decoded. */
 typedef struct dozens {
@@ -136,7 +130,7 @@ static void matmul_dozens(const ij_matmul *m, int64_t r0, int64_t r1, float *scr
   bool made;
   d.x = ij__x_place(m, IJ_X_AVX2 + IJ_ORDER_COUNT, scratch, &made);
   d.parked = ij__aligned64(scratch + m->n * m->k);
-  if (!made) dozens_pack(d.x, m, IJ_ORDER_PLAIN);
+  if (!made) dozens_pack(d.x, m);
   for (int64_t r = r0; r < r1; r += DOZENS_ROWS) {
     dozens_rows(&d, r);
     dozens_store(&d, r, IJ_MIN((int64_t)DOZENS_ROWS, r1 - r));

@@ -4,17 +4,11 @@
  * Here eight rows are decoded a block of k at a time into a buffer that stays in the first-level cache, and x passes by: laid out anew
  * before, three tokens of a step side by side, so that it streams from the second-level cache, which must hold it. Partial sums are
  * parked between blocks (k still ascends in every lane). The weights of the next block are fetched meanwhile.
- *
- * Codes of Q4_K are taken in an order of lanes for which they need no shuffle (ORDER_QUARTERS); x is laid out alike, and the fold does
- * the same additions as ever.
  */
 #include "kernels/x86/vec_avx512.h"
 #include "kernels/matmul_fold.h"
-#include "kernels/x86/fused_avx512.h"
-
-INLINE void dozens_lay(float *out, const float *x, int order) { order_x(out, x, lanes_from((lane_order)order)); }
-
 #include "kernels/x86/dozens.h"
+#include "kernels/x86/fused_avx512.h"
 
 /* X(identifier) */
 #define DOZENS_LIST(X) X(BF16) X(F16) IJ_CODED_LIST(X)
@@ -32,7 +26,6 @@ typedef struct fetch_ahead {
 typedef struct dozens {
   const ij_matmul *m;
   ij_dtype type;
-  lane_order order;
   int64_t r1, len, bytes, n_tile; /* values and bytes of a block of the type */
   float *x;                       /* [block of k][tile][step][token][16] */
   float *parked;                  /* [tile][token][row][16] */
@@ -46,34 +39,7 @@ static const uint8_t *dozens_codes(const dozens *d, int64_t r, int64_t c0) {
   return (const uint8_t *)d->m->w + IJ_MIN(r, d->r1 - 1) * d->m->w_stride + c0 / d->len * d->bytes;
 }
 
-/* A chunk of 64 values of a Q4_K block, s: scales and offsets of its halves. */
-CODED void dozens_q4_k_chunk(float *y, const uint8_t *codes, const float *s) {
-  UNROLL for (int half = 0; half < 2; half++) {
-    __m512 table = _mm512_fmsub_ps(iota(), _mm512_set1_ps(s[2 * half]), _mm512_set1_ps(s[2 * half + 1]));
-    UNROLL for (int i = 0; i < 2; i++) v_store(y + 32 * half + 16 * i, lookup(table, in_quarters(codes + 16 * i, 4 * half)));
-  }
-}
-
-/* Scales of all rows come before the first value, so that nothing waits: four blocks at once, of two rows where n has two. */
-static void dozens_q4_k(dozens *d, int64_t r, int64_t c0, int64_t n) {
-  const uint8_t *b[DOZENS_ROWS];
-  _Alignas(64) float s[DOZENS_ROWS][2][16];
-  const int64_t n_block = n / 256, bytes = d->bytes;
-  for (int64_t i = 0; i < DOZENS_ROWS; i++) b[i] = dozens_codes(d, r + i, c0);
-  for (int64_t i = 0; i < DOZENS_ROWS; i += 2) {
-    const int64_t second = n_block == 2 ? bytes : 0;
-    k_scales((float *const[4]){s[i][0], s[i][1], s[i + 1][0], s[i + 1][1]},
-             (const uint8_t *const[4]){b[i], b[i] + second, b[i + 1], b[i + 1] + second}, 4);
-  }
-  for (int64_t i = 0; i < DOZENS_ROWS; i++) {
-    float *y = d->w + i * DOZENS_BLOCK;
-    for (int64_t j = 0; j < n_block; j++, y += 256) {
-      UNROLL for (int c = 0; c < 4; c++) dozens_q4_k_chunk(y + 64 * c, b[i] + j * bytes + 16 + 32 * c, s[i][j] + 4 * c);
-    }
-  }
-}
-
-/* Likewise. */
+/* Scales of all rows come before the first value, so that nothing waits. */
 static void dozens_q8_0(dozens *d, int64_t r, int64_t c0, int64_t n) {
   _Alignas(64) float s[DOZENS_ROWS][DOZENS_BLOCK / 32];
   const int64_t n_block = n / 32, bytes = coded_bytes(IJ_DTYPE_Q8_0);
@@ -88,10 +54,6 @@ static void dozens_q8_0(dozens *d, int64_t r, int64_t c0, int64_t n) {
 
 /* Values c0 to c0 + n of DOZENS_ROWS rows from r on, of which those that are not there repeat the last. */
 static void dozens_decode(dozens *d, int64_t r, int64_t c0, int64_t n) {
-  if (d->type == IJ_DTYPE_Q4_K) {
-    dozens_q4_k(d, r, c0, n);
-    return;
-  }
   if (d->type == IJ_DTYPE_Q8_0) {
     dozens_q8_0(d, r, c0, n);
     return;
@@ -132,19 +94,9 @@ typedef struct tile_args {
   int64_t n_step;
   float *parked, *sums;
   bool first, last;
-  lane_order order;
   const char *ahead; /* fetched along the way, here and `second` bytes on */
   int64_t second, ahead_step;
 } tile_args;
-
-/* Sums of sixteen lanes of four rows that follow each other, to four for each. From ORDER_QUARTERS: 4 * q + row, where lane 4 * q + i had
- * value 4 * i + q; the first step of the fold adds within four lanes, which a blend and a shuffle bring together. */
-INLINE vec quarters_fours(vec a, vec b, vec c, vec d) {
-  const __m512i others = _mm512_setr_epi32(1, 16, 3, 18, 5, 20, 7, 22, 9, 24, 11, 26, 13, 28, 15, 30);
-  vec ac = _mm512_add_ps(_mm512_mask_blend_ps(0xcccc, a, c), _mm512_shuffle_ps(a, c, _MM_SHUFFLE(1, 0, 3, 2)));
-  vec bd = _mm512_add_ps(_mm512_mask_blend_ps(0xcccc, b, d), _mm512_shuffle_ps(b, d, _MM_SHUFFLE(1, 0, 3, 2)));
-  return _mm512_add_ps(_mm512_mask_blend_ps(0xaaaa, ac, bd), _mm512_permutex2var_ps(ac, others, bd));
-}
 
 INLINE void dozens_tile(const tile_args *a, const int nt) {
   vec c[DOZENS_NT][DOZENS_ROWS];
@@ -178,14 +130,9 @@ INLINE void dozens_tile(const tile_args *a, const int nt) {
     UNROLL for (int t = 0; t < nt; t++) {
       UNROLL for (int r = 0; r < DOZENS_ROWS; r++) v_store(parked + (t * DOZENS_ROWS + r) * 16, c[t][r]);
     }
-  } else if (a->order == ORDER_PLAIN) {
-    UNROLL for (int t = 0; t < nt; t++) {
-      UNROLL for (int r = 0; r < DOZENS_ROWS; r += MR) v_store(a->sums + t * BATCH + r * 4, v_fours(c[t][r], c[t][r + 1], c[t][r + 2], c[t][r + 3]));
-    }
   } else {
     UNROLL for (int t = 0; t < nt; t++) {
-      UNROLL for (int r = 0; r < DOZENS_ROWS; r += MR)
-        v_store(a->sums + t * BATCH + r * 4, quarters_fours(c[t][r], c[t][r + 1], c[t][r + 2], c[t][r + 3]));
+      UNROLL for (int r = 0; r < DOZENS_ROWS; r += MR) v_store(a->sums + t * BATCH + r * 4, v_fours(c[t][r], c[t][r + 1], c[t][r + 2], c[t][r + 3]));
     }
   }
 }
@@ -197,25 +144,10 @@ static void dozens_tile_any(const tile_args *a, int64_t nt) {
   }
 }
 
-/* y of n_row rows of a batch from r on. */
-static void dozens_store(const dozens *d, int64_t r, int64_t n_row) {
-  const ij_matmul *m = d->m;
-  if (d->order == ORDER_PLAIN) {
-    store_batch(m->y + r, m->ldy, d->sums, m->n, n_row);
-    return;
-  }
-  const __mmask16 mask = (__mmask16)(0xffffu >> (V - n_row));
-  const float *s = d->sums;
-  for (int64_t t = 0; t < m->n; t++, s += BATCH) {
-    vec sum = v_fours(v_load(s), v_load(s + V), v_load(s + 2 * V), v_load(s + 3 * V));
-    _mm512_mask_storeu_ps(m->y + t * m->ldy + r, mask, sum);
-  }
-}
-
 /* All of k for DOZENS_ROWS rows from r on, the first of which is row `first` of a batch. */
 static void dozens_rows(dozens *d, int64_t r, int64_t first) {
   const ij_matmul *m = d->m;
-  tile_args a = {.w = d->w, .x = d->x, .order = d->order};
+  tile_args a = {.w = d->w, .x = d->x};
   for (int64_t c0 = 0, n; c0 < m->k; c0 += n) {
     n = IJ_MIN(m->k - c0, (int64_t)DOZENS_BLOCK);
     const fetch_ahead f = dozens_ahead(d, r, c0, n);
@@ -252,22 +184,21 @@ static void matmul_dozens(const ij_matmul *m, int64_t r0, int64_t r1, float *scr
   dozens d;
   d.m = m;
   d.type = type;
-  d.order = type == IJ_DTYPE_Q4_K ? ORDER_QUARTERS : ORDER_PLAIN;
   d.r1 = r1;
   d.len = ij__dtype_block_len(type);
   d.bytes = ij__dtype_block_bytes(type);
   d.n_tile = ij__div_up(m->n, DOZENS_NT);
   bool made;
-  d.x = x_place(m, X_TILES, d.order, scratch, &made);
+  d.x = x_place(m, X_TILES, ORDER_PLAIN, scratch, &made);
   d.parked = ij__aligned64(scratch + m->n * m->k);
   d.sums = d.parked + m->n * DOZENS_ROWS * 16;
   memset(d.sums, 0, (size_t)(m->n * BATCH) * sizeof(float)); /* rows that a short batch lacks are folded too, and dropped */
-  if (!made) dozens_pack(d.x, m, d.order);
+  if (!made) dozens_pack(d.x, m);
   for (int64_t r = r0; r < r1; r += V) {
     for (int64_t i = 0; i < V && r + i < r1; i += DOZENS_ROWS) {
       dozens_rows(&d, r + i, i);
     }
-    dozens_store(&d, r, IJ_MIN(V, r1 - r));
+    store_batch(m->y + r, m->ldy, d.sums, m->n, IJ_MIN(V, r1 - r));
   }
 }
 

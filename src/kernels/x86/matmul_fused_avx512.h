@@ -34,7 +34,7 @@ CODED void fused_quarters(const fused_ctx *f, const fused_row *row, vec (*c)[PAS
   UNROLL for (int j = 0; j < 4; j++) {
     UNROLL for (int i = 0; i < MR; i++) {
       sink s = {.x = f->x + at, .sum = c[i][0], .fused = true};
-      put_quarter(&s, row[i].codes + block, row[i].scales + scales, j, type);
+      iq4_xs(&s, row[i].codes + block, row[i].scales + scales, j);
       c[i][0] = s.sum;
     }
   }

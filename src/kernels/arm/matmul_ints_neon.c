@@ -1,0 +1,98 @@
+/* matmul_ints_neon.c: products in integers on any processor of this level, and x made into integers.
+ *
+ * A lane of 16 bits takes the products of eight codes of four bits and digits of a byte, and once more as many: 16 * 15 * 128 at most.
+ */
+#include <math.h>
+
+#include "kernels/arm/ints_neon.h"
+
+/* Four codes times four digits, to the sums of two rows each. A macro, because the instruction takes the lane as a constant. */
+#define ADD_PRODUCTS(first, last, codes, digits, lane)                               \
+  do {                                                                               \
+    const int8x16_t four = vreinterpretq_s8_s32(vdupq_laneq_s32(digits, lane));      \
+    first = vmlal_s8(first, vget_low_s8(codes), vget_low_s8(four));                  \
+    last = vmlal_high_s8(last, codes, four);                                         \
+  } while (0)
+
+INLINE void group_dots(int32x4_t s[3], const int8x16_t codes[8], const ij_ints *x, int g) {
+  __asm__ volatile("" ::: "memory"); /* or GCC loads the digits of all tokens of a tile first, for which there are too few registers */
+  UNROLL for (int j = 0; j < 3; j++) {
+    int16x8_t first = vdupq_n_s16(0), last = first;
+    UNROLL for (int i = 0; i < 8; i += 4) {
+      const int32x4_t digits = vreinterpretq_s32_s8(vld1q_s8(x->digit[j] + 32 * g + 4 * i));
+      ADD_PRODUCTS(first, last, codes[i], digits, 0);
+      ADD_PRODUCTS(first, last, codes[i + 1], digits, 1);
+      ADD_PRODUCTS(first, last, codes[i + 2], digits, 2);
+      ADD_PRODUCTS(first, last, codes[i + 3], digits, 3);
+    }
+    s[j] = vpaddlq_s16(vpaddq_s16(first, last));
+  }
+}
+
+/* ---- x as integers ---- */
+
+/* The low digit of each of 32 values; v becomes what is left. */
+INLINE void take_digits(int32x4_t digits[8], int32x4_t v[8]) {
+  UNROLL for (int i = 0; i < 8; i++) {
+    digits[i] = vshrq_n_s32(vshlq_n_s32(v[i], 24), 24); /* the low byte, with its sign */
+    v[i] = vshrq_n_s32(vsubq_s32(v[i], digits[i]), 8);
+  }
+}
+
+INLINE void store_digits(int8_t *to, const int32x4_t v[8]) {
+  UNROLL for (int i = 0; i < 8; i += 4) {
+    const int16x8_t first = vuzp1q_s16(vreinterpretq_s16_s32(v[i]), vreinterpretq_s16_s32(v[i + 1]));
+    const int16x8_t last = vuzp1q_s16(vreinterpretq_s16_s32(v[i + 2]), vreinterpretq_s16_s32(v[i + 3]));
+    vst1q_s8(to + 4 * i, vuzp1q_s8(vreinterpretq_s8_s16(first), vreinterpretq_s8_s16(last)));
+  }
+}
+
+INLINE int32_t sum_group(const int32x4_t v[8]) {
+  int32x4_t sum = v[0];
+  UNROLL for (int i = 1; i < 8; i++) sum = vaddq_s32(sum, v[i]);
+  return vaddvq_s32(sum);
+}
+
+/* Bits of the largest magnitude: as integers they are ordered like what they stand for, infinities and NaN last. */
+INLINE uint32_t largest_bits(const float *x) {
+  uint32x4_t most = vdupq_n_u32(0);
+  for (int i = 0; i < IJ_INTS; i += 4) most = vmaxq_u32(most, vreinterpretq_u32_f32(vabsq_f32(vld1q_f32(x + i))));
+  return vmaxvq_u32(most);
+}
+
+static void block_to_ints(ij_ints *b, const float *x) {
+  const uint32_t bits = largest_bits(x);
+  if (bits >= 0x7f800000u) {
+    memset(b->digit, 0, sizeof b->digit);
+    b->scale = NAN;
+    for (int g = 0; g < IJ_INTS / 32; g++) b->sum[g] = NAN;
+    return;
+  }
+  const int exponent = ij__ints_exponent(bits);
+  const float inverse = ldexpf(1.0f, -exponent);
+  b->scale = ldexpf(1.0f, exponent);
+  for (int g = 0; g < 8; g++) {
+    int32x4_t v[8], digits[8];
+    UNROLL for (int i = 0; i < 8; i++) v[i] = vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(x + 32 * g + 4 * i), inverse));
+    const int32_t sum = sum_group(v);
+    b->sum[g] = (float)sum * b->scale;
+    UNROLL for (int j = 0; j < 2; j++) {
+      take_digits(digits, v);
+      store_digits(b->digit[j] + 32 * g, digits);
+    }
+    store_digits(b->digit[2] + 32 * g, v);
+  }
+}
+
+void ij__to_ints_neon(ij_ints *out, const float *x, int64_t k) {
+  for (; k >= IJ_INTS; k -= IJ_INTS, x += IJ_INTS) block_to_ints(out++, x);
+  if (k == 0) return;
+  float last[IJ_INTS] = {0};
+  memcpy(last, x, (size_t)k * sizeof *x);
+  block_to_ints(out, last);
+}
+
+void ij__ints_fill_neon(ij_kernels *k) {
+  k->to_ints = ij__to_ints_neon;
+  k->matmul[IJ_DTYPE_Q4_K] = matmul_q4_k;
+}

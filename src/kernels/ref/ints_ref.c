@@ -1,0 +1,82 @@
+/* ints_ref.c: products in integers in scalar C: the definition. */
+#include <math.h>
+
+#include "kernels/kernels_int.h"
+#include "quant/fmt_k.h"
+
+/* x = 2^16 d[2] + 2^8 d[1] + d[0] */
+static void digits_of(int8_t *d0, int8_t *d1, int8_t *d2, int x) {
+  const int low = ((x + 128) & 255) - 128, rest = (x - low) / 256, middle = ((rest + 128) & 255) - 128;
+  *d0 = (int8_t)low;
+  *d1 = (int8_t)middle;
+  *d2 = (int8_t)((rest - middle) / 256);
+}
+
+static float scale_for(float largest) {
+  float scale = IJ_INTS_LEAST;
+  while (largest >= 127.0f * 65536.0f * scale) scale *= 2.0f;
+  return scale;
+}
+
+static void block_to_ints(ij_ints *b, const float *x, int64_t n) {
+  float largest = 0.0f;
+  bool finite = true;
+  memset(b, 0, sizeof *b);
+  for (int64_t i = 0; i < n; i++) {
+    if (!isfinite(x[i])) finite = false;
+    largest = fmaxf(largest, fabsf(x[i]));
+  }
+  b->scale = finite ? scale_for(largest) : NAN;
+  for (int g = 0; g < IJ_INTS / 32; g++) {
+    int sum = 0;
+    for (int64_t i = 32 * g; finite && i < IJ_MIN(32 * (g + 1), n); i++) {
+      const int v = (int)rintf(x[i] / b->scale);
+      digits_of(&b->digit[0][i], &b->digit[1][i], &b->digit[2][i], v);
+      sum += v;
+    }
+    b->sum[g] = (float)sum * b->scale;
+  }
+}
+
+static void to_ints(ij_ints *out, const float *x, int64_t k) {
+  for (int64_t i = 0; i < k; i += IJ_INTS) block_to_ints(out++, x + i, IJ_MIN(k - i, (int64_t)IJ_INTS));
+}
+
+/* One block of a row after `y`. */
+static float q4_k_block(const void *block, const ij_ints *x, float y) {
+  int v[IJ_INTS], o[IJ_INTS / 32], sum[3] = {0};
+  float d, dmin;
+  ij__fmt_q4_k_ints(v, o, &d, &dmin, block);
+  for (int j = 0; j < 3; j++) {
+    for (int i = 0; i < IJ_INTS; i++) sum[j] += v[i] * x->digit[j][i];
+  }
+  const float t = fmaf(65536.0f, (float)sum[2], fmaf(256.0f, (float)sum[1], (float)sum[0]));
+  y = fmaf(d * x->scale, t, y);
+  for (int g = 0; g < IJ_INTS / 32; g++) y = fmaf(-(dmin * (float)o[g]), x->sum[g], y);
+  return y;
+}
+
+void ij__matmul_q4_k_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {
+  (void)scratch;
+  ij_ints made;
+  for (int64_t r = r0; r < r1; r++) {
+    for (int64_t t = 0; t < m->n; t++) {
+      float y = 0.0f;
+      for (int64_t b = 0; b < m->k / IJ_INTS; b++) {
+        const ij_ints *x = &made;
+        if (m->ints) {
+          x = m->ints + (m->rows ? m->rows[t] : t) * m->ld_ints + b;
+        } else {
+          to_ints(&made, ij__x_row(m, t) + b * IJ_INTS, IJ_INTS);
+        }
+        y = q4_k_block((const char *)m->w + r * m->w_stride + b * ij__dtype_block_bytes(IJ_DTYPE_Q4_K), x, y);
+      }
+      m->y[t * m->ldy + r] = y;
+    }
+  }
+}
+
+void ij__ints_fill_ref(ij_kernels *k) {
+  k->to_ints = to_ints;
+  k->matmul[IJ_DTYPE_Q4_K] = ij__matmul_q4_k_ref;
+}

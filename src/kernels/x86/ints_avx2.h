@@ -1,0 +1,204 @@
+/* ints_avx2.h: products in integers at the AVX2 level, for processors with and without AVX-VNNI. Eight rows lie in the lanes of a register, in
+ * each four codes that follow each other. The definition is ref/ints_ref.c.
+ *
+ * The sum of sixteen codes of four bits times digits of a byte fits into 16 bits; one instruction multiplies pairs of such sums by what is made
+ * of their group's scale and adds them up.
+ *
+ * The including file defines SUMMED before this, add_fours, add_pairs and scale_pairs after this, and after those includes ints_run.h.
+ */
+#ifndef IJ_KERNELS_X86_INTS_AVX2_H
+#define IJ_KERNELS_X86_INTS_AVX2_H
+
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+#define LANES 8
+#define v_prefetch(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
+
+static inline __m256i load_ints(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
+
+static inline void copy_line(uint8_t *to, const uint8_t *from) {
+  for (int i = 0; i < 64; i += 32) _mm256_storeu_si256((__m256i *)(void *)(to + i), load_ints(from + i));
+}
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
+#include "kernels/x86/ints_rows.h"
+
+enum { FEW = 1 }; /* tokens whose sums are in registers while weights are taken apart */
+
+/* sum with the products of four codes in each lane times four digits; only add_pairs makes one number of what a lane of it holds. */
+CODED __m256i add_fours(__m256i sum, __m256i codes, __m256i digits);
+
+/* sum with the products of the two signed numbers of 16 bits in each lane of a and b. */
+CODED __m256i add_pairs(__m256i sum, __m256i a, __m256i b);
+
+/* Byte i of each lane, which is a scale, as the pair by which add_pairs multiplies what add_fours summed; for i from 0 to 3. */
+CODED void scale_pairs(__m256i out[4], __m256i z);
+
+/* What the groups of eight blocks of Q4_K, one of each row, have in common. */
+typedef struct heads {
+  __m256i scale[8];    /* by scale_pairs */
+  __m256 d, offset[8]; /* offset: times dmin */
+} heads;
+
+/* Eight blocks as bytes, by fours of values. */
+typedef struct ints_decoded {
+  __m256i codes[IJ_INTS / 4];
+  heads h;
+} ints_decoded;
+
+CODED __m256i load_two(const uint8_t *low, const uint8_t *high) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)low)),
+                                 _mm_loadu_si128((const __m128i *)(const void *)high), 1);
+}
+
+/* out[i]: bytes 4 * i to 4 * i + 3 of the 16 at p of each of eight rows. */
+CODED void transpose_rows(__m256i out[4], const uint8_t *p, int64_t pitch) {
+  __m256i z[4];
+  UNROLL for (int i = 0; i < 4; i++) z[i] = load_two(p + i * pitch, p + (4 + i) * pitch);
+  const __m256i a = _mm256_unpacklo_epi32(z[0], z[1]), b = _mm256_unpackhi_epi32(z[0], z[1]);
+  const __m256i c = _mm256_unpacklo_epi32(z[2], z[3]), d = _mm256_unpackhi_epi32(z[2], z[3]);
+  out[0] = _mm256_unpacklo_epi64(a, c);
+  out[1] = _mm256_unpackhi_epi64(a, c);
+  out[2] = _mm256_unpacklo_epi64(b, d);
+  out[3] = _mm256_unpackhi_epi64(b, d);
+}
+
+/* Byte i of each lane times dmin, for i from 0 to 3. */
+CODED void scale_offsets(__m256 out[4], __m256 dmin, __m256i z) {
+  const __m256i low = _mm256_set1_epi32(0xff);
+  out[0] = _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(_mm256_and_si256(z, low)));
+  out[1] = _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(z, 8), low)));
+  out[2] = _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(z, 16), low)));
+  out[3] = _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(_mm256_srli_epi32(z, 24)));
+}
+
+/* The first 16 bytes of blocks: d, dmin, and scales and offsets of six bits (ij__fmt_q4_k_scale). */
+CODED void read_heads(heads *h, const uint8_t *p, int64_t pitch) {
+  const __m256i low6 = _mm256_set1_epi8(0x3f), low4 = _mm256_set1_epi8(0x0f), two = _mm256_set1_epi8(0x30);
+  __m256i z[4];
+  transpose_rows(z, p, pitch);
+  const __m256i halves = _mm256_packus_epi32(_mm256_and_si256(z[0], _mm256_set1_epi32(0xffff)), _mm256_srli_epi32(z[0], 16));
+  const __m256i apart = _mm256_permute4x64_epi64(halves, _MM_SHUFFLE(3, 1, 2, 0));
+  h->d = _mm256_cvtph_ps(_mm256_castsi256_si128(apart));
+  scale_pairs(h->scale, _mm256_and_si256(z[1], low6));
+  scale_pairs(h->scale + 4, _mm256_or_si256(_mm256_and_si256(z[3], low4), _mm256_and_si256(_mm256_srli_epi32(z[1], 2), two)));
+  const __m256 dmin = _mm256_cvtph_ps(_mm256_extracti128_si256(apart, 1));
+  scale_offsets(h->offset, dmin, _mm256_and_si256(z[2], low6));
+  scale_offsets(h->offset + 4, dmin, _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi32(z[3], 4), low4), _mm256_and_si256(_mm256_srli_epi32(z[2], 2), two)));
+}
+
+/* Four bytes in every lane. Read as one, since compilers make three instructions of what memcpy says. */
+CODED __m256i four_of(const void *p) { return _mm256_set1_epi32(*(const int32_t *)p); }
+
+/* y after one more block, whose sums of codes times digits, scaled, are a. */
+CODED __m256 add_block(__m256 y, const __m256i a[3], const heads *h, const ij_ints *x) {
+  const __m256 up16 = _mm256_set1_ps(65536.0f), up8 = _mm256_set1_ps(256.0f);
+  const __m256 t = _mm256_fmadd_ps(up16, _mm256_cvtepi32_ps(a[2]), _mm256_fmadd_ps(up8, _mm256_cvtepi32_ps(a[1]), _mm256_cvtepi32_ps(a[0])));
+  y = _mm256_fmadd_ps(_mm256_mul_ps(h->d, _mm256_set1_ps(x->scale)), t, y);
+  UNROLL for (int g = 0; g < 8; g++) y = _mm256_fnmadd_ps(h->offset[g], _mm256_set1_ps(x->sum[g]), y);
+  return y;
+}
+
+/* ---- one token: codes are multiplied where they are taken apart ---- */
+
+/* Group g of eight blocks. */
+CODED void add_group(__m256i a[3], const __m256i codes[8], const ij_ints *x, int g, __m256i scale) {
+  UNROLL for (int first = 0; first < 8; first += SUMMED) {
+    __m256i s[3] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
+    UNROLL for (int i = first; i < first + SUMMED; i++) {
+      UNROLL for (int j = 0; j < 3; j++) s[j] = add_fours(s[j], codes[i], four_of(x->digit[j] + 32 * g + 4 * i));
+    }
+    UNROLL for (int j = 0; j < 3; j++) a[j] = add_pairs(a[j], s[j], scale);
+  }
+}
+
+static void few_any(const ints_piece *p, ints_feed *f) {
+  const __m256i low4 = _mm256_set1_epi8(0x0f);
+  const int64_t pitch = p->pitch, steps = 4 * p->n_block; /* of copying meanwhile */
+  const ij_ints *x = p->x[0] + p->b0;
+  __m256 y = _mm256_loadu_ps(p->sums);
+  for (int64_t b = 0; b < p->n_block; b++) {
+    const uint8_t *block = p->buffer + b * p->block_bytes;
+    heads h;
+    read_heads(&h, block, pitch);
+    __m256i a[3] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (int g = 0; g < 8; g += 2) {
+      __m256i even[8], odd[8];
+      transpose_rows(even, block + 16 + 16 * g, pitch);
+      transpose_rows(even + 4, block + 32 + 16 * g, pitch);
+      UNROLL for (int i = 0; i < 8; i++) {
+        odd[i] = _mm256_and_si256(_mm256_srli_epi16(even[i], 4), low4);
+        even[i] = _mm256_and_si256(even[i], low4);
+      }
+      feed_some(f, steps);
+      add_group(a, even, x + b, g, h.scale[g]);
+      add_group(a, odd, x + b, g + 1, h.scale[g + 1]);
+    }
+    y = add_block(y, a, &h, x + b);
+  }
+  _mm256_storeu_ps(p->sums, y);
+}
+
+/* ---- many tokens: a block of 32 rows is taken apart first ---- */
+
+static void decode_block(ints_decoded *d, const uint8_t *block, int64_t pitch) {
+  const __m256i low4 = _mm256_set1_epi8(0x0f);
+  read_heads(&d->h, block, pitch);
+  for (int g = 0; g < 8; g += 2) {
+    __m256i z[8];
+    transpose_rows(z, block + 16 + 16 * g, pitch);
+    transpose_rows(z + 4, block + 32 + 16 * g, pitch);
+    UNROLL for (int i = 0; i < 8; i++) {
+      d->codes[8 * g + i] = _mm256_and_si256(z[i], low4);
+      d->codes[8 * g + 8 + i] = _mm256_and_si256(_mm256_srli_epi16(z[i], 4), low4);
+    }
+  }
+}
+
+/* Those of x that come next lie in the second-level cache or further away: the lines of one block that are due when codes from c on are multiplied. */
+CODED void fetch_ints(const ij_ints *x, int c) {
+  UNROLL for (int i = 0; i < SUMMED; i += 4) v_prefetch((const char *)x + 16 * (c + i));
+}
+
+/* n tokens, whose blocks are x, times a block of 16 rows. next: those that come after them, or NULL. */
+CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps, const int n) {
+  __m256i a[WIDE][TILE][3];
+  UNROLL for (int t = 0; t < n; t++) {
+    UNROLL for (int j = 0; j < 3; j++) a[0][t][j] = a[1][t][j] = _mm256_setzero_si256();
+  }
+  for (int c = 0; c < IJ_INTS / 4; c += SUMMED) {
+    __m256i s[WIDE][TILE][3];
+    if (c % 16 == 0) feed_some(f, steps);
+    UNROLL for (int t = 0; t < n; t++) {
+      if (next) fetch_ints(next[t], c);
+      UNROLL for (int j = 0; j < 3; j++) s[0][t][j] = s[1][t][j] = _mm256_setzero_si256();
+    }
+    UNROLL for (int i = c; i < c + SUMMED; i++) {
+      const __m256i w[WIDE] = {d[0].codes[i], d[1].codes[i]};
+      UNROLL for (int t = 0; t < n; t++) {
+        UNROLL for (int j = 0; j < 3; j++) {
+          const __m256i four = four_of(x[t]->digit[j] + 4 * i);
+          UNROLL for (int r = 0; r < WIDE; r++) s[r][t][j] = add_fours(s[r][t][j], w[r], four);
+        }
+      }
+    }
+    UNROLL for (int t = 0; t < n; t++) {
+      UNROLL for (int j = 0; j < 3; j++) {
+        UNROLL for (int r = 0; r < WIDE; r++) a[r][t][j] = add_pairs(a[r][t][j], s[r][t][j], d[r].h.scale[c / 8]);
+      }
+    }
+  }
+  UNROLL for (int t = 0; t < n; t++) {
+    float *y = sums + t * GROUPS * LANES;
+    UNROLL for (int r = 0; r < WIDE; r++) _mm256_storeu_ps(y + r * LANES, add_block(_mm256_loadu_ps(y + r * LANES), a[r][t], &d[r].h, x[t]));
+  }
+}
+
+#endif
