@@ -20,6 +20,7 @@ typedef struct forward_ctx {
   float *out;
   _Atomic bool lost;     /* a row of the embedding table could not be read */
   int64_t n_head, rows;  /* of the head: rows whose logits are wanted, rows of weights per index of its loop */
+  const ij_ints *head_ints; /* input of the head, where it is multiplied in integers */
 } forward_ctx;
 
 /* y = embed[id]. False: it could not be read from its file. */
@@ -177,6 +178,8 @@ static void head_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   float *only = only_row(c), *tile = only ? only + r0 : ij__worker_scratch(net, worker) + IJ_MATMUL_SCRATCH;
   const ij_weight *w = &net->weights->unembed, part = ij__weight_from(*w, r0);
   ij_product p = {.x = net->s.head_in, .y = tile, .ldx = hidden, .ldy = n, .n = c->n_head, .loop = net->loop};
+  p.ints = c->head_ints;
+  p.ld_ints = ij__int_blocks(hidden);
   int64_t next = ij__likely_next(net, r0, r0 + n);
   ij__product_announce(&p, w, w, next, IJ_MIN(n, n_vocab - next), p.n);
   if (!only) fetch_places(c, r0, n);
@@ -192,6 +195,7 @@ static void head(forward_ctx *c) {
   if (n_row == 0) return;
   ij_cut cut = ij__gemm_cut(net, n_vocab, ij__dtype_row_bytes(w->dtype, w->cols), n_row, IJ_CHUNK_ROWS_MANY);
   c->rows = cut.rows;
+  c->head_ints = ij__dtype_in_integers(w->dtype) ? ij__ints_of(net, net->s.head_in, w->cols, n_row, w->cols, 0) : NULL;
   net->loop++;
   ij__pool_run(net->pool, ij__div_up(n_vocab, cut.rows), cut.most, head_chunks, c);
   for (int i = 0; i < c->n_items; i++) {

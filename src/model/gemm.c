@@ -9,6 +9,7 @@
 #define CHUNK_ROWS_MIN 32        /* of the last chunks of a loop over one row, which are what threads wait for: starting one costs as much as a few rows */
 #define CHUNK_BATCH 16           /* the same over several, and what their chunks should be multiples of: they fold so many sums at a time */
 #define CHUNK_STREAMS 4          /* the same for one row, where so many rows of weights advance together */
+#define FEW_BLOCKS 64            /* of integers: so many are made before other threads would have begun */
 #define MANY_ROWS 16             /* from here on products are bound by arithmetic and want taller panels */
 
 /* `most` is a power of two, so that chunks rarely cross from one matrix to the next. */
@@ -46,6 +47,11 @@ void ij__product_rows(const ij_net *net, const ij_weight *w, const ij_product *p
     m.loop = p->loop;
   }
   assert(!p->rows || p->n >= IJ_LISTED_MIN);
+  if (p->ints && ij__dtype_in_integers(w->dtype)) {
+    m.ints = p->ints;
+    m.ld_ints = p->ld_ints;
+    m.rows = p->int_rows;
+  }
   if (p->next) {
     m.w_next = p->next;
     m.n_next = p->n_next;
@@ -71,9 +77,34 @@ void ij__weight_row(const ij_net *net, float *y, const ij_weight *w, int64_t row
   if (w->has_factor) k->scale(y, y, w->factor, w->cols);
 }
 
+typedef struct ints_ctx {
+  const ij_kernels *kernels;
+  ij_ints *ints;
+  const float *x;
+  int64_t ldx, k;
+} ints_ctx;
+
+static void ints_chunk(void *ctx, int worker, int64_t i0, int64_t i1) {
+  (void)worker;
+  const ints_ctx *c = ctx;
+  for (int64_t i = i0; i < i1; i++) c->kernels->to_ints(c->ints + i * ij__int_blocks(c->k), c->x + i * c->ldx, c->k);
+}
+
+const ij_ints *ij__ints_of(ij_net *net, const float *x, int64_t ldx, int64_t n, int64_t k, int64_t at) {
+  if (!net->s.ints) return NULL;
+  ints_ctx c = {.kernels = net->kernels, .ints = net->s.ints + at * ij__int_blocks(k), .x = x, .ldx = ldx, .k = k};
+  if (n * ij__int_blocks(k) <= FEW_BLOCKS) {
+    ints_chunk(&c, 0, 0, n);
+  } else {
+    ij__pool_run(net->pool, n, 8, ints_chunk, &c);
+  }
+  return c.ints;
+}
+
 typedef struct gemm_ctx {
   const ij_net *net;
   const ij_gemm *gemms;
+  const ij_ints *ints;            /* the input of all of them, or NULL */
   int64_t rows;                   /* per index */
   int64_t first[IJ_MAX_GEMM + 1]; /* the first index of each product */
 } gemm_ctx;
@@ -81,6 +112,8 @@ typedef struct gemm_ctx {
 /* Rows [r0, r1) of one product. */
 static void gemm_rows(const gemm_ctx *c, const ij_gemm *g, int64_t r0, int64_t r1, int worker) {
   ij_product product = {.x = g->x, .y = g->y, .ldx = g->ldx, .ldy = g->ldy, .n = g->n, .loop = c->net->loop};
+  product.ints = c->ints;
+  product.ld_ints = ij__int_blocks(g->w->cols);
   ij__product_announce(&product, g->w, g->w, ij__likely_next(c->net, r0, r1), r1 - r0, g->n);
   ij__product_rows(c->net, g->w, &product, r0, r1, worker);
   if (g->then) ij__sconv(c->net, g->then, r0, r1, worker);
@@ -99,11 +132,15 @@ static void gemm_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
 void ij__gemm_run(ij_net *net, const ij_gemm *gemms, int n_gemm) {
   gemm_ctx c = {.net = net, .gemms = gemms};
   int64_t w_rows = 0, bytes = 0;
+  bool in_integers = false;
   for (int g = 0; g < n_gemm; g++) {
     const ij_weight *w = gemms[g].w;
+    assert(gemms[g].x == gemms[0].x && gemms[g].ldx == gemms[0].ldx && gemms[g].n == gemms[0].n && w->cols == gemms[0].w->cols);
+    in_integers = in_integers || ij__dtype_in_integers(w->dtype);
     w_rows += w->rows;
     bytes = IJ_MAX(bytes, ij__dtype_row_bytes(w->dtype, w->cols));
   }
+  if (in_integers) c.ints = ij__ints_of(net, gemms[0].x, gemms[0].ldx, gemms[0].n, gemms[0].w->cols, 0);
   ij_cut cut = ij__gemm_cut(net, w_rows, bytes, gemms[0].n, IJ_CHUNK_ROWS_MANY);
   c.rows = cut.rows;
   net->loop++;

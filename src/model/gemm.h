@@ -27,7 +27,17 @@ typedef struct ij_product {
   const char *next; /* first of the rows that this worker multiplies next, of the same type and stride, to be fetched meanwhile; or NULL */
   int64_t n_next, next_tokens; /* so many rows, by so many tokens */
   uint64_t loop; /* not 0: while this number is given, what lies at x and rows stays as it is */
+  const ij_ints *ints; /* for types that are multiplied in integers: NULL, or the same rows as such, so many blocks apart */
+  const int *int_rows; /* NULL, or which of those at ints they are */
+  int64_t ld_ints;
 } ij_product;
+
+/* n rows of k values as integers, at the place of row `at` of the net's own, where they stay until the next call for that place. NULL: the net
+ * has no place for any, and products make their own. */
+const ij_ints *ij__ints_of(ij_net *net, const float *x, int64_t ldx, int64_t n, int64_t k, int64_t at);
+
+/* Blocks of integers that a row of k values is. */
+static inline int64_t ij__int_blocks(int64_t k) { return ij__div_up(k, IJ_INTS); }
 
 /* Where the worker that has indices [i0, i1) of a loop most likely goes on. */
 static inline int64_t ij__likely_next(const ij_net *net, int64_t i0, int64_t i1) { return i1 + (ij__pool_threads(net->pool) - 1) * (i1 - i0); }

@@ -21,6 +21,7 @@ typedef struct ffn_ctx {
   int64_t rows, per_ffn; /* rows per index of the loop; indices per SwiGLU */
   bool accumulate;
   const ij_sconv *then; /* of y, where this list is the last of the layer */
+  const ij_ints *ints;  /* rows of x, or of act by the number of the pair; NULL where no product is in integers */
 } ffn_ctx;
 
 /* Gate and up rows lie in turns in one matrix: then they are read as one, in the order of memory. */
@@ -42,6 +43,9 @@ static void ffn_in_part(const ffn_ctx *c, const ij_ffn *f, int64_t r0, int64_t r
   const ij_kernels *k = c->net->kernels;
   int64_t w = c->width, n = r1 - r0;
   ij_product p = {.x = f->x, .rows = f->listed, .y = f->gu, .ldx = f->ldx, .ldy = 2 * w, .n = f->n, .loop = c->net->loop};
+  p.ints = c->ints;
+  p.int_rows = f->rows;
+  p.ld_ints = ij__int_blocks(c->hidden);
   ij_weight both, both_next;
   bool turns = in_turns(f, &both);
   if (turns) {
@@ -78,6 +82,9 @@ static void ffn_in_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   }
 }
 
+/* The number of the first (row, SwiGLU) pair of f in scratch. */
+static int64_t pair_of(const ij_net *net, const ij_ffn *f) { return (f->act - net->s.ffn_act) / f->down.cols; }
+
 /* y += weight * down(act) for one chunk of columns of y, over all SwiGLUs in order. */
 static void ffn_out_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
   const ffn_ctx *c = ctx;
@@ -90,6 +97,8 @@ static void ffn_out_chunks(void *ctx, int worker, int64_t i0, int64_t i1) {
     const ij_ffn *f = &c->ffns[j];
     ij_weight part = ij__weight_from(f->down, r0);
     ij_product p = {.x = f->act, .y = tile, .ldx = c->width, .ldy = n, .n = f->n, .loop = c->net->loop};
+    p.ld_ints = ij__int_blocks(c->width);
+    if (c->ints) p.ints = c->ints + pair_of(c->net, f) * p.ld_ints;
     if (j + 1 < c->n_ffn) ij__product_announce(&p, &part, &c->ffns[j + 1].down, r0, n, c->ffns[j + 1].n);
     ij__product_rows(c->net, &part, &p, 0, n, worker);
     for (int64_t t = 0; t < f->n; t++) {
@@ -134,13 +143,16 @@ static bool evenly_apart(const int *rows, int64_t n) {
 /* The first half of a list: act of each, in scratch for (row, SwiGLU) pairs from number `pair` on. */
 static void ffn_in(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t n_row, int64_t pair) {
   ffn_ctx c = context(net, ffns, n_ffn, x, n_row);
+  bool ints = false;
   float *gathered = net->s.gathered, *gu = net->s.ffn_gu + 2 * pair * c.width, *act = net->s.ffn_act + pair * c.width;
   for (int j = 0; j < n_ffn; j++) {
     ij_ffn *f = &ffns[j];
     assert(f->gate.rows == c.width);
+    const bool in_integers = ij__dtype_in_integers(f->gate.dtype), up_too = ij__dtype_in_integers(f->up.dtype);
     bool few = f->rows && f->n < IJ_LISTED_MIN;
     f->listed = few ? NULL : f->rows;
-    f->gather = few && !evenly_apart(f->rows, f->n);
+    f->gather = few && !evenly_apart(f->rows, f->n) && !(in_integers && up_too && net->s.ints);
+    ints = ints || in_integers || up_too;
     f->x = f->gather ? gathered : few ? x + f->rows[0] * c.hidden : x;
     f->ldx = few && !f->gather && f->n > 1 ? (f->rows[1] - f->rows[0]) * c.hidden : c.hidden;
     f->gu = gu;
@@ -151,11 +163,26 @@ static void ffn_in(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t
   }
   if (gathered != net->s.gathered) ij__pool_run(net->pool, n_ffn, 1, gather_rows, &c);
 
+  if (ints) c.ints = ij__ints_of(net, x, c.hidden, n_row, c.hidden, 0);
+
   ij_cut cut = ffn_cut(&c, n_ffn * c.width, &ffns[0].gate, 2, IJ_CHUNK_WIDTH_MANY);
   c.rows = cut.rows;
   c.per_ffn = ij__div_up(c.width, cut.rows);
   net->loop++;
   ij__pool_run(net->pool, n_ffn * c.per_ffn, cut.most, ffn_in_chunks, &c);
+}
+
+/* act of those whose down is multiplied in integers as such, as many at a time as follow each other in scratch. */
+static const ij_ints *act_ints(ij_net *net, const ij_ffn *ffns, int n_ffn, int64_t width) {
+  bool any = false;
+  for (int j = 0, end; j < n_ffn; j = end) {
+    int64_t n = ffns[j].n;
+    for (end = j + 1; end < n_ffn && ffns[end].act == ffns[j].act + n * width; end++) n += ffns[end].n;
+    bool some = false;
+    for (int i = j; i < end; i++) some = some || ij__dtype_in_integers(ffns[i].down.dtype);
+    if (some && ij__ints_of(net, ffns[j].act, width, n, width, pair_of(net, &ffns[j]))) any = true;
+  }
+  return any ? net->s.ints : NULL;
 }
 
 /* The second half: y = or += the sum over the list. */
@@ -164,6 +191,7 @@ static void ffn_out(ij_net *net, ij_ffn *ffns, int n_ffn, float *y, int64_t n_ro
   c.y = y;
   c.accumulate = accumulate;
   c.then = then;
+  c.ints = act_ints(net, ffns, n_ffn, c.width);
   ij_cut cut = ffn_cut(&c, c.hidden, &ffns[0].down, n_ffn, IJ_CHUNK_COLUMNS_MANY);
   c.rows = cut.rows;
   net->loop++;

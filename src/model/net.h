@@ -50,8 +50,9 @@ typedef struct ij_scratch {
   float *h, *x, *y;            /* [N, H] residual stream, normalized input, block output */
   float *q, *r, *att;          /* [N, n_head * d], [N, n_head * d_rel], [N, n_head * d] */
   float *kv[2], *kv_conv[2];   /* [N, n_kv * d] raw projections and after the convolution; k, v */
-  float *gathered;             /* [N * k or fewer, H] inputs of routed experts with few rows, which do not lie at one distance */
+  float *gathered;             /* [N * k or fewer, H] inputs of routed experts with few rows, which do not lie at one distance and are not all taken as integers */
   float *ffn_gu, *ffn_act;     /* [N * w * 2], [N * w], w = max(dense_width, (k + SH) * expert_width) */
+  ij_ints *ints;               /* the input of a loop over products as integers; or NULL: products make their own */
   float *router;               /* [N, E + SH] */
   float *route_weight;         /* [N, k + SH] in order of expert, then shared */
   float *row_weight;           /* [N * (k + SH)] the same per expert */
