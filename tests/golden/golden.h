@@ -149,6 +149,19 @@ static inline void golden_model_path(char *out, size_t size, const char *folder)
   ij__free(text);
 }
 
+/* Whether any of its tensors is of a type in integers (ij__dtype_in_integers). */
+static inline bool golden_in_integers(const char *folder) {
+  char path[1024];
+  ij_ckpt *c = NULL;
+  ij_err err = {0};
+  bool any = false;
+  golden_model_path(path, sizeof path, folder);
+  CHECK_OK(ij__ckpt_open(&c, path, &err), err);
+  for (int i = 0; c && i < ij__ckpt_n_tensors(c); i++) any = any || ij__dtype_in_integers(ij__ckpt_tensor(c, i)->dtype);
+  ij__ckpt_close(&c);
+  return any;
+}
+
 static inline ij_model *open_model_or_fail(const char *folder, int n_threads, int max_batch, const char *level) {
   ij_model_options o = ij_model_options_default();
   ij_model *m = NULL;
@@ -200,6 +213,34 @@ static inline double max_diff(const float *a, const float *b, int64_t n) {
     if (!(d <= worst)) worst = d; /* also when d is NaN */
   }
   return worst;
+}
+
+static inline double relative_rms(const float *a, const float *b, int64_t n) {
+  double square = 0, scale = 0;
+  for (int64_t i = 0; i < n; i++) {
+    double d = (double)a[i] - (double)b[i];
+    square += d * d;
+    scale += (double)b[i] * (double)b[i];
+  }
+  return sqrt(square / scale);
+}
+
+/* After the prompt the model chooses the ids `want`, one after the other. */
+static inline void golden_greedy(ij_model *m, const char *folder, int64_t n_ctx, const int32_t *prompt, int n_prompt, const ij_rows *media,
+                                 int n_media, const int32_t *want, int n_want) {
+  ij_session *s = open_session_or_fail(m, n_ctx, IJ_KV_F32);
+  ij_err err;
+  CHECK_OK(ij_session_eval_rows(s, prompt, n_prompt, media, n_media, &err), err);
+  for (int i = 0; i < n_want; i++) {
+    ij_choice c = {0};
+    CHECK_OK(ij_session_sample(s, NULL, &c, &err), err);
+    if (c.id != want[i]) {
+      TEST_FAIL("%s: greedy id %d of %d is %d, expected %d", folder, i, n_want, c.id, want[i]);
+      break;
+    }
+    CHECK_OK(ij_session_eval(s, &c.id, 1, &err), err);
+  }
+  ij_session_close(&s);
 }
 
 #endif

@@ -7,7 +7,8 @@ compressed-tensors; MLX in its layouts, widths, groups, types of scales and mode
 the golden logits are the float64 oracle's on the decoded values under their original names.
 
 `golden.json` names the file to open where that is not the folder. A folder `decoded` inside holds the same values in float32 under original names:
-there the logits must have the same bits. The folders of layouts.txt are one model without quantization: they must agree with the first in bits.
+there the logits must have the same bits, or be close where products are in integers (equal.c). The folders of layouts.txt are one model
+without quantization: they must agree with the first in bits.
 """
 import collections
 import hashlib

@@ -4,7 +4,8 @@
  *
  * Logits within 1e-4 at every position (they are about 3 large, so about 3e-5 relative), in one shot, in chunks and token by token; the
  * residual stream within 1e-4 after every layer; all greedy ids equal. A quantized checkpoint is held to the same: its answers are those of the
- * values that its format defines. --brief evaluates the prompt at once only: chunks are compared by same.c, in bits.
+ * values that its format defines. Only where products are in integers may the residual stream of a layer whose values are above 50 differ by
+ * more, 2e-6 of the largest: such products sum long rows in one order rather than sixteen, and float32 products come close to the bound there too. --brief evaluates the prompt at once only: chunks are compared by same.c, in bits.
  * Keys and values are kept in float32 here: the bound is about arithmetic, not about rounding the cache.
  */
 #include "golden.h"
@@ -16,16 +17,6 @@ static golden g;
 static const char *folder;
 static bool brief;
 static double worst, worst_relative; /* over all folders: the largest difference, the largest relative RMS difference */
-
-static double relative_rms(const float *a, const float *b, int64_t n) {
-  double square = 0, scale = 0;
-  for (int64_t i = 0; i < n; i++) {
-    double d = (double)a[i] - (double)b[i];
-    square += d * d;
-    scale += (double)b[i] * (double)b[i];
-  }
-  return sqrt(square / scale);
-}
 
 static void check_logits(const float *logits, const char *how, int chunk) {
   double d = max_diff(logits, g.logits, g.n * g.n_vocab), r = relative_rms(logits, g.logits, g.n * g.n_vocab);
@@ -56,6 +47,16 @@ static void parity_in_chunks(ij_model *m, int chunk) {
   ij_session_close(&s);
 }
 
+/* What the residual stream may differ by at point p. */
+static double trace_bound(int64_t p) {
+  double largest = 0;
+  for (int64_t i = 0; i < g.n * g.hidden; i++) {
+    double size = fabs((double)g.trace[p * g.n * g.hidden + i]);
+    if (size > largest) largest = size;
+  }
+  return golden_in_integers(folder) ? fmax(BOUND, 2e-6 * largest) : BOUND;
+}
+
 static void parity_trace(ij_model *m) {
   ij_session *s = open_session_or_fail(m, CTX, IJ_KV_F32);
   float *trace = malloc((size_t)(g.n_point * g.n * g.hidden) * sizeof *trace);
@@ -65,26 +66,9 @@ static void parity_trace(ij_model *m) {
   CHECK_OK(ij_step(m, &item, 1, &err), err);
   for (int64_t p = 0; p < g.n_point; p++) {
     double d = max_diff(trace + p * g.n * g.hidden, g.trace + p * g.n * g.hidden, g.n * g.hidden);
-    if (!(d <= BOUND)) TEST_FAIL("%s: trace point %d differs by %.3g, more than %g", folder, (int)p, d, BOUND);
+    if (!(d <= trace_bound(p))) TEST_FAIL("%s: trace point %d differs by %.3g, more than %g", folder, (int)p, d, trace_bound(p));
   }
   free(trace);
-  ij_session_close(&s);
-}
-
-/* n_media: of the prompt, those of g or none. */
-static void parity_greedy(ij_model *m, const int32_t *prompt, int n_prompt, int n_media, const int32_t *want, int n_want) {
-  ij_session *s = open_session_or_fail(m, CTX, IJ_KV_F32);
-  ij_err err;
-  CHECK_OK(ij_session_eval_rows(s, prompt, n_prompt, g.media, n_media, &err), err);
-  for (int i = 0; i < n_want; i++) {
-    ij_choice c = {0};
-    CHECK_OK(ij_session_sample(s, NULL, &c, &err), err);
-    if (c.id != want[i]) {
-      TEST_FAIL("%s: greedy id %d of %d is %d, expected %d", folder, i, n_want, c.id, want[i]);
-      break;
-    }
-    CHECK_OK(ij_session_eval(s, &c.id, 1, &err), err);
-  }
   ij_session_close(&s);
 }
 
@@ -94,8 +78,8 @@ static void parity(void) {
     static const int chunks[] = {4096, 16, 7, 5, 1};
     for (int i = 0; i < 5; i += brief ? 5 : 1) parity_in_chunks(m, chunks[i]);
     if (g.trace) parity_trace(m);
-    parity_greedy(m, g.prompt, (int)g.n, g.n_media, g.greedy, g.n_greedy);
-    if (g.n_short) parity_greedy(m, g.short_prompt, g.n_short, 0, g.short_greedy, g.n_short_greedy);
+    golden_greedy(m, folder, CTX, g.prompt, (int)g.n, g.media, g.n_media, g.greedy, g.n_greedy);
+    if (g.n_short) golden_greedy(m, folder, CTX, g.short_prompt, g.n_short, NULL, 0, g.short_greedy, g.n_short_greedy);
     ij_model_close(&m);
   }
   golden_close(&g);

@@ -1,27 +1,13 @@
 /* test_matmul.c: every level against the scalar definition bit for bit, and the definition against double precision; coded (block and
- * split) types also against the same matrix decoded.
+ * split) types also against the same matrix decoded: in bits, but for those in integers, of which test_ints.c has more.
  *
  * Inputs are awkward on purpose: lengths around multiples of 16, strided rows, x rows at odd offsets, zeros of both signs, denormals,
  * infinities; y lies between guard values and its columns outside [r0, r1) must not change. Usage: test_matmul [seed].
  */
 #include "core/alloc.h"
-#include "kernels/kernels.h"
-#include "test.h"
+#include "matmul_cases.h"
 
 enum { MAX_N = 70, MAX_K = 1100, MAX_ROWS = 130, GUARD = 32 };
-
-static uint64_t rng = 20260101;
-
-static int64_t below(int64_t n) { return (int64_t)(test_random(&rng) % (uint64_t)n); }
-
-static float uniform(void) { return (float)((double)(test_random(&rng) >> 40) * 0x1p-23 - 1.0); }
-
-/* kind 0: ordinary values; 1: with zeros, denormals and large values; 2: with infinities and NaN too. */
-static float awkward(int kind) {
-  static const float odd[] = {0.0f, -0.0f, 1e-41f, -3e-45f, 1e30f, -1e30f, 1e-30f, 65504.0f, INFINITY, -INFINITY, NAN};
-  if (kind == 0 || below(8) != 0) return uniform();
-  return odd[below(kind == 1 ? 8 : 11)];
-}
 
 static uint16_t awkward_bf16(int kind) {
   float f = awkward(kind);
@@ -101,23 +87,15 @@ static void run_case(const ij_kernels *k, test_case *c, float *y) {
   k->matmul[c->type](&part, middle, c->r1, scratch);
 }
 
-/* NaN has many spellings and the one that comes out of a sum of two is the processor's choice; everything else is exact. */
-static bool same_bits(const float *a, const float *b, size_t n, size_t *where) {
-  for (size_t i = 0; i < n; i++) {
-    if (memcmp(a + i, b + i, sizeof *a) == 0 || (isnan(a[i]) && isnan(b[i]))) continue;
-    *where = i;
-    return false;
-  }
-  return true;
-}
-
 /* All levels on a case that is filled. */
 static bool compare_levels(test_case *c, int kind) {
   const ij_kernels *ref = ij__kernels_get(IJ_LEVEL_SCALAR);
   run_case(ref, c, want);
-  for (int level = 1; level < IJ_LEVEL_COUNT; level++) {
-    const ij_kernels *k = ij__kernels_get((ij_level)level);
-    if (k->level != (ij_level)level) continue;
+  for (int i = 2; i < 2 * IJ_LEVEL_COUNT; i++) {
+    const ij_level level = (ij_level)(i / 2);
+    const ij_kernels *k = i % 2 ? ij__kernels_get_plain(level) : ij__kernels_get(level);
+    if (k->level != level) continue;
+    if (i % 2 && k->matmul[c->type] == ij__kernels_get(level)->matmul[c->type]) continue;
     run_case(k, c, got);
     size_t at = 0;
     if (same_bits(want, got, y_floats, &at)) continue;
@@ -201,31 +179,7 @@ static void fill_side(uint8_t *p, int64_t n, ij_dtype type, int kind) {
   }
 }
 
-/* Blocks of random bytes; below kind 2 only those whose values are finite and neither all tiny nor huge. */
-static void fill_blocks(uint8_t *row, int64_t k, ij_dtype type, int kind) {
-  const ij_kernels *ref = ij__kernels_get(IJ_LEVEL_SCALAR);
-  int64_t len = ij__dtype_block_len(type), bytes = ij__dtype_block_bytes(type);
-  for (int64_t b = 0; b < k / len; b++, row += bytes) {
-    float value[256], largest;
-    ij_stretch s = {.row = row, .n = len};
-    do {
-      for (int64_t i = 0; i < bytes; i++) row[i] = (uint8_t)test_random(&rng);
-      ref->decode[type](value, &s);
-      largest = 0;
-      for (int64_t i = 0; i < len; i++) largest = fabsf(value[i]) <= largest ? largest : fabsf(value[i]); /* NaN stays */
-    } while (kind < 2 && !(largest < 256.0f && (largest > 0x1p-8f || below(64) == 0)));
-  }
-}
-
 static int64_t side_bytes(ij_dtype type) { return type == IJ_DTYPE_F32 ? 4 : type == IJ_DTYPE_U8 ? 1 : 2; }
-
-/* A buffer of exactly n bytes, so that the sanitizers see each byte too far; ij__alloc would round up. */
-static uint8_t *exact(int64_t n) {
-  uint8_t *p = malloc((size_t)IJ_MAX(n, (int64_t)1));
-  if (!p) abort();
-  memset(p, 0xa5, (size_t)n);
-  return p;
-}
 
 static void fill_coded(test_case *c, int kind) {
   ij_matmul *m = &c->m;
@@ -269,6 +223,10 @@ static void free_coded(test_case *c) {
 /* The scalar product of the decoded matrix. */
 static bool check_decoded(test_case *c) {
   const ij_kernels *ref = ij__kernels_get(IJ_LEVEL_SCALAR);
+  if (ij__dtype_in_integers(c->type)) {
+    c->m.y = want + GUARD;
+    return check_int_sums(&c->m, c->type, c->r0, c->r1);
+  }
   float *copy = (float *)(void *)exact(c->r1 * c->m.k * 4);
   for (int64_t r = 0; r < c->r1; r++) {
     ij_stretch s = {.row = (const char *)c->m.w + r * c->m.w_stride, .side_dtype = c->m.side_dtype, .group = c->m.group, .n = c->m.k};
@@ -364,10 +322,10 @@ static void coded_dozens_of_tokens(void) {
 
 /* So long that a panel holds a few rows only, or none. */
 static void coded_long_rows(void) {
-  check_coded(IJ_DTYPE_Q4_K, 10, 128, 0, 11, 0);
+  check_coded(IJ_DTYPE_Q5_K, 10, 128, 0, 11, 0);
   check_coded(IJ_DTYPE_Q8_0, 13, 1024, 1, 6, 0);
   for (int i = 0; i < 4; i++) check_coded(IJ_DTYPE_NVFP4, 1, (IJ_X_ROOM + 4096) / 64, 0, 3, 0); /* no room for such a copy of x */
-  check_coded(IJ_DTYPE_Q4_K, 8, 150, 0, 5, 0); /* too long for the tokens of a step side by side */
+  check_coded(IJ_DTYPE_Q5_K, 8, 150, 0, 5, 0); /* too long for the tokens of a step side by side */
   check_coded(IJ_DTYPE_Q4_0, 9, 80000 / 32, 0, 3, 0);
   for (int i = 0; i < 3; i++) check_coded(IJ_DTYPE_Q4_0, IJ_LISTED_MIN, 80000 / 32, 0, 3, 0);
   check_coded(IJ_DTYPE_AFFINE4, 25, 130, 0, 21, 0);
@@ -375,7 +333,7 @@ static void coded_long_rows(void) {
 
 /* Types that want x in other orders take turns with one input, one number and one room. */
 static void coded_orders_of_x(void) {
-  static const ij_dtype turns[] = {IJ_DTYPE_Q4_K, IJ_DTYPE_AFFINE4, IJ_DTYPE_NVFP4, IJ_DTYPE_AFFINE4, IJ_DTYPE_Q5_K};
+  static const ij_dtype turns[] = {IJ_DTYPE_IQ4_XS, IJ_DTYPE_AFFINE4, IJ_DTYPE_NVFP4, IJ_DTYPE_AFFINE4, IJ_DTYPE_Q5_K};
   for (int64_t i = 0; i < MAX_N * MAX_K; i++) inputs[i] = uniform();
   for (int64_t n = 1; n <= 8; n += 7) {
     n_loop++;
@@ -405,7 +363,7 @@ static void lists_of_rows_and_rooms(void) {
   enum { N = IJ_LISTED_MIN };
   int lists[2][N];
   float *y[2] = {want, got};
-  test_case c = {.m = {.n = N, .k = 512, .group = 256, .side_dtype = IJ_DTYPE_U8, .x_room = &room}, .r1 = 9, .type = IJ_DTYPE_Q4_K};
+  test_case c = {.m = {.n = N, .k = 512, .group = 256, .side_dtype = IJ_DTYPE_U8, .x_room = &room}, .r1 = 9, .type = IJ_DTYPE_Q5_K};
   fill_coded(&c, 0);
   for (int level = 0; level < IJ_LEVEL_COUNT; level++) {
     const ij_kernels *k = ij__kernels_get((ij_level)level);

@@ -32,4 +32,4 @@ show inkjet info model --experts --drive
 show inkjet info model --experts --usage here.usage --ctx 100000000
 few() { inkjet info model --experts --usage here.usage --threads 1 --home streamed --ctx 100 --mem "$@"; }
 few 20M 2>&1 | sed -n -E 's#^(inkjet: model: )[0-9.]+ MB is needed.*#\1X is needed#p; /^(room|held first)/p'
-few 24.4M | sed -n -E 's/^(room +)[1-9][0-9]? of 40 experts, [0-9.]+ [kM]B$/\1some of 40 experts/p; s/^(held first .* got) [1-9][0-9]\.[0-9] %/\1 some %/p'
+few 24.8M | sed -n -E 's/^(room +)[1-9][0-9]? of 40 experts, [0-9.]+ [kM]B$/\1some of 40 experts/p; s/^(held first .* got) [1-9][0-9]\.[0-9] %/\1 some %/p'

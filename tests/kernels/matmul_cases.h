@@ -1,0 +1,162 @@
+/* matmul_cases.h: awkward inputs for products and what they are held to, shared by test_matmul.c and test_ints.c. */
+#ifndef IJ_TEST_MATMUL_CASES_H
+#define IJ_TEST_MATMUL_CASES_H
+
+#include "kernels/kernels_int.h"
+#include "quant/fmt_k.h"
+#include "test.h"
+
+static uint64_t rng = 20260101;
+
+static inline int64_t below(int64_t n) { return (int64_t)(test_random(&rng) % (uint64_t)n); }
+
+static inline float uniform(void) { return (float)((double)(test_random(&rng) >> 40) * 0x1p-23 - 1.0); }
+
+/* kind 0: ordinary values; 1: with zeros, denormals and large values; 2: with infinities and NaN too. */
+static inline float awkward(int kind) {
+  static const float odd[] = {0.0f, -0.0f, 1e-41f, -3e-45f, 1e30f, -1e30f, 1e-30f, 65504.0f, INFINITY, -INFINITY, NAN};
+  if (kind == 0 || below(8) != 0) return uniform();
+  return odd[below(kind == 1 ? 8 : 11)];
+}
+
+/* A buffer of exactly n bytes, so that the sanitizers see each byte too far; ij__alloc would round up. */
+static inline uint8_t *exact(int64_t n) {
+  uint8_t *p = malloc((size_t)IJ_MAX(n, (int64_t)1));
+  if (!p) abort();
+  memset(p, 0xa5, (size_t)n);
+  return p;
+}
+
+/* Blocks of random bytes; below kind 2 only those whose values are finite and neither all tiny nor huge. */
+static inline void fill_blocks(uint8_t *row, int64_t k, ij_dtype type, int kind) {
+  const ij_kernels *ref = ij__kernels_get(IJ_LEVEL_SCALAR);
+  int64_t len = ij__dtype_block_len(type), bytes = ij__dtype_block_bytes(type);
+  for (int64_t b = 0; b < k / len; b++, row += bytes) {
+    float value[256], largest;
+    ij_stretch s = {.row = row, .n = len};
+    do {
+      for (int64_t i = 0; i < bytes; i++) row[i] = (uint8_t)test_random(&rng);
+      ref->decode[type](value, &s);
+      largest = 0;
+      for (int64_t i = 0; i < len; i++) largest = fabsf(value[i]) <= largest ? largest : fabsf(value[i]); /* NaN stays */
+    } while (kind < 2 && !(largest < 256.0f && (largest > 0x1p-8f || below(64) == 0)));
+  }
+}
+
+/* NaN has many spellings and the one that comes out of a sum of two is the processor's choice; everything else is exact. */
+static inline bool same_bits(const float *a, const float *b, size_t n, size_t *where) {
+  for (size_t i = 0; i < n; i++) {
+    if (memcmp(a + i, b + i, sizeof *a) == 0 || (isnan(a[i]) && isnan(b[i]))) continue;
+    *where = i;
+    return false;
+  }
+  return true;
+}
+
+/* ---- products in integers against double precision ---- */
+
+/* A block of 256 values: number i is d * v[i] - dmin * o[i / 32]. */
+typedef struct int_block {
+  int v[IJ_INTS], o[8];
+  float d, dmin;
+} int_block;
+
+/* One block of a type in integers, held to what it decodes to. */
+static inline void read_int_block(int_block *b, ij_dtype type, const void *from) {
+  float value[IJ_INTS];
+  ij_stretch s = {.row = from, .n = IJ_INTS};
+  memset(b, 0, sizeof *b);
+  if (type == IJ_DTYPE_Q4_K) {
+    ij__fmt_q4_k_ints(b->v, b->o, &b->d, &b->dmin, from);
+  } else {
+    TEST_FAIL("%s is said to be in integers, but not here how", ij__dtype_name(type));
+  }
+  ij__kernels_get(IJ_LEVEL_SCALAR)->decode[type](value, &s);
+  for (int i = 0; i < IJ_INTS; i++) {
+    const double w = (double)b->d * b->v[i] - (double)b->dmin * b->o[i / 32];
+    if ((float)w == value[i] || (isnan((float)w) && isnan(value[i]))) continue;
+    TEST_FAIL("%s: value %d is %a as integers and %a decoded", ij__dtype_name(type), i, w, (double)value[i]);
+    return;
+  }
+}
+
+/* The least power of two, but at least 2^-122, by which the definition may divide a block of x. NaN: something is not finite. */
+static inline double int_scale(const float *x, int64_t n) {
+  double largest = 0, scale = 0x1p-122;
+  for (int64_t i = 0; i < n; i++) {
+    if (!isfinite(x[i])) return (double)NAN;
+    largest = fmax(largest, fabs((double)x[i]));
+  }
+  while (largest >= 127 * 65536 * scale) scale *= 2;
+  return scale;
+}
+
+/* A product by x, the same by x rounded to integers, and how far y may be from each of them. */
+typedef struct int_sum {
+  double exact, rounded;
+  double half;     /* between those two: each value of x moves by at most scale / 2, which the sum sees times |w| */
+  double rounding; /* of float32 in what follows x */
+  double largest;  /* in between */
+} int_sum;
+
+/* Digit j of X, by the definition. */
+static inline double int_digit(double x, int j) {
+  const double low = x - 256 * floor((x + 128) / 256);
+  return j == 0 ? low : int_digit((x - low) / 256, j - 1);
+}
+
+/* Rounding to float32 is by at most 2^-24 of what is rounded (or 2^-150): each A, 2^8 A[1] + A[0], T, the sums of x, and y after each of its
+ * nine steps. All else is exact: d, dmin and o have so few bits, and scales are powers of two. */
+static inline void add_int_block(int_sum *s, const int_block *b, const float *x) {
+  const double scale = int_scale(x, IJ_INTS);
+  double a[3] = {0}, n[8] = {0}, weight = 0;
+  for (int i = 0; i < IJ_INTS; i++) {
+    const double offset = (double)b->dmin * b->o[i / 32], w = (double)b->d * b->v[i] - offset, xi = nearbyint((double)x[i] / scale);
+    for (int j = 0; j < 3; j++) a[j] += b->v[i] * int_digit(xi, j) * (double)(1 << 8 * j);
+    n[i / 32] += offset * xi * scale;
+    weight += fabs(w);
+    s->exact += w * (double)x[i];
+  }
+  const double d = (double)b->d * scale, p = d * (a[0] + a[1] + a[2]);
+  double rounded = fabs(d) * (fabs(a[0]) + fabs(a[1]) + fabs(a[2]) + fabs(a[0] + a[1])) + fabs(p);
+  s->rounded += p;
+  rounded += fabs(s->rounded);
+  s->largest = fmax(s->largest, fmax(fabs(p), fabs(s->rounded)));
+  for (int g = 0; g < 8; g++) {
+    s->rounded -= n[g];
+    rounded += fabs(n[g]) + fabs(s->rounded);
+    s->largest = fmax(s->largest, fmax(fabs(n[g]), fabs(s->rounded)));
+  }
+  s->half += weight * scale / 2;
+  s->rounding += 0x1.01p-24 * rounded + 0x1p-148;
+}
+
+static inline int_sum int_sum_of(const ij_matmul *m, ij_dtype type, int64_t t, int64_t r) {
+  const uint8_t *row = (const uint8_t *)m->w + r * m->w_stride;
+  const float *x = m->x + (m->rows ? m->rows[t] : t) * m->ldx;
+  int_sum s = {0};
+  int_block b;
+  for (int64_t i = 0; i < m->k / IJ_INTS; i++) {
+    read_int_block(&b, type, row + i * ij__dtype_block_bytes(type));
+    add_int_block(&s, &b, x + i * IJ_INTS);
+  }
+  return s;
+}
+
+/* m->y, of a type in integers, against the definition in double precision. Where that is not finite, neither is the product. */
+static inline bool check_int_sums(const ij_matmul *m, ij_dtype type, int64_t r0, int64_t r1) {
+  for (int64_t t = 0; t < m->n; t++) {
+    for (int64_t r = r0; r < r1; r++) {
+      const int_sum s = int_sum_of(m, type, t, r);
+      const double y = (double)m->y[t * m->ldy + r];
+      if (!isfinite(s.exact) ? !isfinite(y) : s.largest > 0x1p120) continue; /* or float32 may have come to its end */
+      if (fabs(y - s.rounded) <= s.rounding && fabs(y - s.exact) <= s.half + s.rounding) continue;
+      TEST_FAIL("%s n %lld k %lld: y[%lld][%lld] is %.9g, by integers %.9g within %.3g, by x %.9g within %.3g more", ij__dtype_name(type),
+                (long long)m->n, (long long)m->k, (long long)t, (long long)r, y, s.rounded, s.rounding, s.exact, s.half);
+      return false;
+    }
+  }
+  return true;
+}
+
+#endif
