@@ -73,18 +73,6 @@ static inline float *ij__x_place(const ij_matmul *m, int what, float *scratch, b
 /* The first of these numbers of each family of products. */
 enum { IJ_X_AVX512 = 0, IJ_X_BOOKS = 128, IJ_X_AVX2 = 256 };
 
-/* The exponent of the scale of a block of ij_ints whose largest magnitude has these bits (finite). 1.984375, from which on the next power of
- * two is needed, is 127 / 64. */
-static inline int ij__ints_exponent(uint32_t largest) {
-  const int exponent = (int)(largest >> 23) - 127 + ((largest & 0x7fffff) >= 0x7e0000) - 22;
-  return IJ_MAX(exponent, -122);
-}
-
-/* Rows that are too long for a worker's scratch, with x as floats, are left to the scalar product, which takes a block at a time. */
-void ij__matmul_q4_k_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
-void ij__to_ints_avx2(ij_ints *out, const float *x, int64_t k);
-void ij__to_ints_neon(ij_ints *out, const float *x, int64_t k);
-
 /* The table of a level, or of the next lower one that this machine has, as processors get it that have nothing beyond the level: no VNNI, no
  * dot products of bytes. For tests, which so meet all kernels on one machine. */
 const ij_kernels *ij__kernels_get_plain(ij_level max_level);

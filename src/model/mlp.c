@@ -174,13 +174,15 @@ static void ffn_in(ij_net *net, ij_ffn *ffns, int n_ffn, const float *x, int64_t
 
 /* act of those whose down is multiplied in integers as such, as many at a time as follow each other in scratch. */
 static const ij_ints *act_ints(ij_net *net, const ij_ffn *ffns, int n_ffn, int64_t width) {
+  if (!net->s.ints) return NULL;
   bool any = false;
   for (int j = 0, end; j < n_ffn; j = end) {
     int64_t n = ffns[j].n;
     for (end = j + 1; end < n_ffn && ffns[end].act == ffns[j].act + n * width; end++) n += ffns[end].n;
     bool some = false;
     for (int i = j; i < end; i++) some = some || ij__dtype_in_integers(ffns[i].down.dtype);
-    if (some && ij__ints_of(net, ffns[j].act, width, n, width, pair_of(net, &ffns[j]))) any = true;
+    if (some) ij__ints_of(net, ffns[j].act, width, n, width, pair_of(net, &ffns[j]));
+    any = any || some;
   }
   return any ? net->s.ints : NULL;
 }

@@ -53,7 +53,8 @@ static void plan_ffn(planner *p, ij_scratch *s, const ij_config *c, size_t n) {
   s->ffn_gu = take(p, n * width, 2 * sizeof(float));
   s->ffn_act = take(p, n * width, sizeof(float));
   s->gathered = take(p, n > 1 ? IJ_MIN(n * k, e * (IJ_LISTED_MIN - 1)) : 0, (size_t)c->hidden * sizeof(float));
-  size_t inner = IJ_MAX((size_t)ij__int_blocks(c->dense_width), (k + sh) * (size_t)ij__int_blocks(c->expert_width)), blocks = IJ_MAX(inner, (size_t)ij__int_blocks(c->hidden));
+  size_t blocks = IJ_MAX((size_t)ij__int_blocks(c->dense_width), (k + sh) * (size_t)ij__int_blocks(c->expert_width));
+  blocks = IJ_MAX(blocks, (size_t)ij__int_blocks(c->hidden));
   for (int i = 0; i < 2; i++) blocks = IJ_MAX(blocks, (size_t)ij__int_blocks((int64_t)c->attn[i].n_head * c->attn[i].head_dim));
   s->ints = take(p, n * blocks, sizeof *s->ints);
   s->router = take(p, n * (e + sh), sizeof(float));

@@ -13,7 +13,7 @@
 #include <arm_neon.h>
 #include <string.h>
 
-#include "kernels/kernels_int.h"
+#include "kernels/ints.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
@@ -267,14 +267,7 @@ static void matmul_q4_k(const ij_matmul *m, int64_t r0, int64_t r1, float *scrat
   for (int64_t t0 = 0; t0 < m->n; t0 += c.n_token) {
     c.n_token = IJ_MIN(most, m->n - t0);
     c.y = m->y + t0 * m->ldy;
-    for (int64_t t = 0; t < c.n_token; t++) {
-      if (m->ints) {
-        x[t] = m->ints + (m->rows ? m->rows[t0 + t] : t0 + t) * m->ld_ints;
-      } else {
-        ij__to_ints_neon(made + t * c.n_block, ij__x_row(m, t0 + t), m->k);
-        x[t] = made + t * c.n_block;
-      }
-    }
+    ij__ints_tokens(x, m, t0, c.n_token, made, ij__to_ints_neon);
     if (c.n_token <= FEW) {
       for (int64_t r = r0; r < r1; r += 4) few_rows(&c, r);
     } else {

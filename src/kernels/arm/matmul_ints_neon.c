@@ -2,8 +2,6 @@
  *
  * A lane of 16 bits takes the products of eight codes of four bits and digits of a byte, and once more as many: 16 * 15 * 128 at most.
  */
-#include <math.h>
-
 #include "kernels/arm/ints_neon.h"
 
 /* Four codes times four digits, to the sums of two rows each. A macro, because the instruction takes the lane as a constant. */
@@ -61,16 +59,8 @@ INLINE uint32_t largest_bits(const float *x) {
 }
 
 static void block_to_ints(ij_ints *b, const float *x) {
-  const uint32_t bits = largest_bits(x);
-  if (bits >= 0x7f800000u) {
-    memset(b->digit, 0, sizeof b->digit);
-    b->scale = NAN;
-    for (int g = 0; g < IJ_INTS / 32; g++) b->sum[g] = NAN;
-    return;
-  }
-  const int exponent = ij__ints_exponent(bits);
-  const float inverse = ldexpf(1.0f, -exponent);
-  b->scale = ldexpf(1.0f, exponent);
+  float inverse;
+  if (!ij__ints_scale(b, largest_bits(x), &inverse)) return;
   for (int g = 0; g < 8; g++) {
     int32x4_t v[8], digits[8];
     UNROLL for (int i = 0; i < 8; i++) v[i] = vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(x + 32 * g + 4 * i), inverse));
@@ -84,13 +74,7 @@ static void block_to_ints(ij_ints *b, const float *x) {
   }
 }
 
-void ij__to_ints_neon(ij_ints *out, const float *x, int64_t k) {
-  for (; k >= IJ_INTS; k -= IJ_INTS, x += IJ_INTS) block_to_ints(out++, x);
-  if (k == 0) return;
-  float last[IJ_INTS] = {0};
-  memcpy(last, x, (size_t)k * sizeof *x);
-  block_to_ints(out, last);
-}
+void ij__to_ints_neon(ij_ints *out, const float *x, int64_t k) { ij__ints_row(out, x, k, block_to_ints); }
 
 void ij__ints_fill_neon(ij_kernels *k) {
   k->to_ints = ij__to_ints_neon;

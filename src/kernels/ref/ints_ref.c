@@ -1,7 +1,7 @@
 /* ints_ref.c: products in integers in scalar C: the definition. */
 #include <math.h>
 
-#include "kernels/kernels_int.h"
+#include "kernels/ints.h"
 #include "quant/fmt_k.h"
 
 /* x = 2^16 d[2] + 2^8 d[1] + d[0] */

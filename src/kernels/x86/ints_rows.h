@@ -9,7 +9,7 @@
 #ifndef IJ_KERNELS_X86_INTS_ROWS_H
 #define IJ_KERNELS_X86_INTS_ROWS_H
 
-#include "kernels/kernels_int.h"
+#include "kernels/ints.h"
 #include "kernels/x86/coded_consts.h"
 
 /* For what is a function of its own because compilers keep less in registers in one that holds it all. */

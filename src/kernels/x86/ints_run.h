@@ -150,8 +150,7 @@ static void ints_run(const ij_matmul *m, int64_t r0, int64_t r1, const ij_ints *
 /* Tokens in portions for which there is room, of which x is made into integers first where the caller has not. */
 static void ints_matmul(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, ij_dtype type) {
   char *base = (char *)ij__aligned64(scratch);
-  const int64_t n_block = m->k / IJ_INTS;
-  const int64_t most = m->ints ? TOKENS_MAX : IJ_MIN((int64_t)TOKENS_MAX, MADE_BLOCKS / n_block);
+  const int64_t most = m->ints ? TOKENS_MAX : IJ_MIN((int64_t)TOKENS_MAX, MADE_BLOCKS / (m->k / IJ_INTS));
   const ij_ints *x[TOKENS_MAX];
   if (r0 >= r1) return;
   if (most == 0) {
@@ -160,15 +159,7 @@ static void ints_matmul(const ij_matmul *m, int64_t r0, int64_t r1, float *scrat
   }
   for (int64_t t0 = 0, n; t0 < m->n; t0 += n) {
     n = IJ_MIN(most, m->n - t0);
-    ij_ints *made = (ij_ints *)(void *)(base + MADE_AT);
-    for (int64_t t = 0; t < n; t++) {
-      if (m->ints) {
-        x[t] = m->ints + (m->rows ? m->rows[t0 + t] : t0 + t) * m->ld_ints;
-      } else {
-        ij__to_ints_avx2(made + t * n_block, ij__x_row(m, t0 + t), m->k);
-        x[t] = made + t * n_block;
-      }
-    }
+    ij__ints_tokens(x, m, t0, n, (ij_ints *)(void *)(base + MADE_AT), ij__to_ints_avx2);
     ints_run(m, r0, r1, x, n, m->y + t0 * m->ldy, base, type);
   }
 }

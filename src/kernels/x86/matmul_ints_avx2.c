@@ -1,8 +1,6 @@
 /* matmul_ints_avx2.c: products in integers on any processor of this level, and x made into integers. A lane holds two sums of 16 bits, each of
  * half of a group.
  */
-#include <math.h>
-
 #define SUMMED 8 /* products of four codes that a lane sums before the scale comes: a group */
 
 #include "kernels/x86/ints_avx2.h"
@@ -63,27 +61,12 @@ CODED uint32_t largest_bits(const float *x) {
   return (uint32_t)_mm_cvtsi128_si32(_mm_max_epi32(a, _mm_shuffle_epi32(a, _MM_SHUFFLE(2, 3, 0, 1))));
 }
 
-static float power_of_two(int exponent) {
-  const uint32_t bits = (uint32_t)(exponent + 127) << 23;
-  float f;
-  memcpy(&f, &bits, sizeof f);
-  return f;
-}
-
 static void block_to_ints(ij_ints *b, const float *x) {
-  const uint32_t bits = largest_bits(x);
-  if (bits >= 0x7f800000u) {
-    memset(b->digit, 0, sizeof b->digit);
-    b->scale = NAN;
-    for (int g = 0; g < IJ_INTS / 32; g++) b->sum[g] = NAN;
-    return;
-  }
-  const int exponent = ij__ints_exponent(bits);
-  const __m256 inverse = _mm256_set1_ps(power_of_two(-exponent));
-  b->scale = power_of_two(exponent);
+  float inverse;
+  if (!ij__ints_scale(b, largest_bits(x), &inverse)) return;
   for (int g = 0; g < 8; g++) {
     __m256i v[4], digits[4];
-    round_group(v, x + 32 * g, inverse);
+    round_group(v, x + 32 * g, _mm256_set1_ps(inverse));
     const int32_t sum = sum_lanes(_mm256_add_epi32(_mm256_add_epi32(v[0], v[1]), _mm256_add_epi32(v[2], v[3])));
     b->sum[g] = (float)sum * b->scale;
     for (int j = 0; j < 2; j++) {
@@ -94,13 +77,7 @@ static void block_to_ints(ij_ints *b, const float *x) {
   }
 }
 
-void ij__to_ints_avx2(ij_ints *out, const float *x, int64_t k) {
-  for (; k >= IJ_INTS; k -= IJ_INTS, x += IJ_INTS) block_to_ints(out++, x);
-  if (k == 0) return;
-  float last[IJ_INTS] = {0};
-  memcpy(last, x, (size_t)k * sizeof *x);
-  block_to_ints(out, last);
-}
+void ij__to_ints_avx2(ij_ints *out, const float *x, int64_t k) { ij__ints_row(out, x, k, block_to_ints); }
 
 void ij__ints_fill_avx2(ij_kernels *k) {
   k->to_ints = ij__to_ints_avx2;

@@ -1,0 +1,64 @@
+/* ints.h: what products in integers share at all vector levels: the scale of a block of x, the blocks of a row, the rows of a call's tokens.
+ *
+ * The definition is ref/ints_ref.c.
+ */
+#ifndef IJ_KERNELS_INTS_H
+#define IJ_KERNELS_INTS_H
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/kernels_int.h"
+
+void ij__to_ints_avx2(ij_ints *out, const float *x, int64_t k);
+void ij__to_ints_neon(ij_ints *out, const float *x, int64_t k);
+
+/* Rows that are too long for a worker's scratch, with x as floats, are left to the scalar product, which takes a block at a time. */
+void ij__matmul_q4_k_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
+
+static inline float ij__ints_power(int exponent) {
+  const uint32_t bits = (uint32_t)(exponent + 127) << 23;
+  float f;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+/* The scale of a block whose largest magnitude has these bits, and by what x is multiplied. False: a value is not finite, and the block is done.
+ * 1.984375, from which on the next power of two is needed, is 127 / 64. */
+static inline bool ij__ints_scale(ij_ints *b, uint32_t largest, float *inverse) {
+  if (largest >= 0x7f800000u) {
+    memset(b->digit, 0, sizeof b->digit);
+    b->scale = NAN;
+    for (int g = 0; g < IJ_INTS / 32; g++) b->sum[g] = NAN;
+    return false;
+  }
+  const int exponent = IJ_MAX((int)(largest >> 23) - 127 + ((largest & 0x7fffff) >= 0x7e0000) - 22, -122);
+  b->scale = ij__ints_power(exponent);
+  *inverse = ij__ints_power(-exponent);
+  return true;
+}
+
+/* The blocks of a row by a function for one, of which the last sees zeros behind the row. */
+static inline void ij__ints_row(ij_ints *out, const float *x, int64_t k, void (*block)(ij_ints *b, const float *x)) {
+  for (; k >= IJ_INTS; k -= IJ_INTS, x += IJ_INTS) block(out++, x);
+  if (k == 0) return;
+  float last[IJ_INTS] = {0};
+  memcpy(last, x, (size_t)k * sizeof *x);
+  block(out, last);
+}
+
+/* x[t]: the first block of token t0 + t, for n tokens; they are made at `made` where the caller has none. */
+static inline void ij__ints_tokens(const ij_ints **x, const ij_matmul *m, int64_t t0, int64_t n, ij_ints *made,
+                                   void (*to_ints)(ij_ints *out, const float *x, int64_t k)) {
+  const int64_t n_block = m->k / IJ_INTS;
+  for (int64_t t = 0; t < n; t++) {
+    if (m->ints) {
+      x[t] = m->ints + (m->rows ? m->rows[t0 + t] : t0 + t) * m->ld_ints;
+    } else {
+      to_ints(made + t * n_block, ij__x_row(m, t0 + t), m->k);
+      x[t] = made + t * n_block;
+    }
+  }
+}
+
+#endif
