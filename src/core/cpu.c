@@ -6,6 +6,7 @@
 #include <unistd.h>
 #if defined(__linux__)
 #include <sched.h>
+#include <sys/syscall.h>
 #endif
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -76,6 +77,19 @@ bool ij__cpu_has_avx_vnni(void) {
 #if defined(__x86_64__)
   unsigned a, b, c, d;
   return x86_has(IJ_LEVEL_AVX2) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & (1u << 4));
+#else
+  return false;
+#endif
+}
+
+bool ij__cpu_has_amx(void) {
+#if defined(__x86_64__) && defined(__linux__)
+  const unsigned tiles = (1u << 24) | (1u << 25); /* AMX-TILE, AMX-INT8 */
+  unsigned a, b, c, d;
+  if (!ij__cpu_has_vnni() || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & tiles) != tiles) return false;
+  if ((xcr0() & 0x60000) != 0x60000) return false;
+  if (!__get_cpuid_count(0x1d, 1, &a, &b, &c, &d) || (b & 0xffff) < 64 || b >> 16 < 8 || (c & 0xffff) < 16) return false;
+  return syscall(SYS_arch_prctl, 0x1023 /* ARCH_REQ_XCOMP_PERM */, 18 /* tile data */) == 0;
 #else
   return false;
 #endif

@@ -33,6 +33,9 @@ bool ij__cpu_has_vnni(void);
 /* True when it does so with AVX2 (AVX-VNNI), which is a matter of its own: processors have either, both or none. */
 bool ij__cpu_has_avx_vnni(void);
 
+/* True when the processor multiplies tiles of bytes (AMX) and the system lets this process do so, for which it asks on every call. Linux only. */
+bool ij__cpu_has_amx(void);
+
 /* True when the processor has dot products of bytes with NEON, which most but not all of that level do. */
 bool ij__cpu_has_dotprod(void);
 

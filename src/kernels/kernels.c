@@ -1,23 +1,25 @@
 /* kernels.c: one table per level, each filled from the scalar level upwards, all built once on first use; and those of processors that have
- * nothing beyond their level.
+ * less beyond their level.
  */
 #include "kernels/iq_floats.h"
 #include "kernels/kernels_int.h"
 
 #include <pthread.h>
 
-static ij_kernels tables[IJ_LEVEL_COUNT], plain_tables[IJ_LEVEL_COUNT];
+static ij_kernels tables[IJ_BEYOND_COUNT][IJ_LEVEL_COUNT];
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 #if !defined(IJ_SCALAR_ONLY) && defined(__x86_64__)
-static void fill_ints(ij_kernels *k, ij_level level, bool plain) {
+static void fill_ints(ij_kernels *k, ij_level level, ij_beyond most) {
   ij__ints_fill_avx2(k);
-  if (plain) return;
+  if (most < IJ_BEYOND_VECTORS) return;
   if (ij__cpu_has_avx_vnni()) ij__ints_vnni_fill_avx2(k);
   if (level == IJ_LEVEL_AVX512 && ij__cpu_has_vnni()) ij__ints_fill_avx512(k);
+  if (most < IJ_BEYOND_TILES) return;
+  if (level == IJ_LEVEL_AVX512 && ij__cpu_has_amx()) ij__ints_amx_fill_avx512(k);
 }
 
-static void fill_level(ij_kernels *k, ij_level level, bool plain) {
+static void fill_level(ij_kernels *k, ij_level level, ij_beyond most) {
   if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) {
     ij__elem_fill_avx2(k);
     ij__attn_fill_avx2(k);
@@ -41,35 +43,34 @@ static void fill_level(ij_kernels *k, ij_level level, bool plain) {
     ij__matmul_books_fill_avx512(k);
     ij__matmul_dozens_fill_avx512(k);
   }
-  if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) fill_ints(k, level, plain);
+  if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) fill_ints(k, level, most);
 }
 #elif !defined(IJ_SCALAR_ONLY) && defined(__aarch64__)
-static void fill_level(ij_kernels *k, ij_level level, bool plain) {
+static void fill_level(ij_kernels *k, ij_level level, ij_beyond most) {
   if (level != IJ_LEVEL_NEON) return;
   ij__elem_fill_neon(k);
   ij__attn_fill_neon(k);
   ij__decode_fill_neon(k);
   ij__matmul_fill_neon(k); /* after the decoders, which it uses */
   ij__ints_fill_neon(k);
-  if (!plain && ij__cpu_has_dotprod()) ij__ints_dot_fill_neon(k);
+  if (most >= IJ_BEYOND_VECTORS && ij__cpu_has_dotprod()) ij__ints_dot_fill_neon(k);
 }
 #else
-static void fill_level(ij_kernels *k, ij_level level, bool plain) {
+static void fill_level(ij_kernels *k, ij_level level, ij_beyond most) {
   (void)k;
   (void)level;
-  (void)plain;
+  (void)most;
 }
 #endif
 
-/* plain: without what processors have beyond the level. */
-static void fill(ij_kernels *k, ij_level level, bool plain) {
+static void fill(ij_kernels *k, ij_level level, ij_beyond most) {
   ij__elem_fill_ref(k);
   ij__math_fill_ref(k);
   ij__attn_fill_ref(k);
   ij__decode_fill_ref(k);
   ij__matmul_fill_ref(k); /* after the decoders, which it uses */
   ij__ints_fill_ref(k);
-  fill_level(k, level, plain);
+  fill_level(k, level, most);
   k->level = level;
 }
 
@@ -87,8 +88,7 @@ static void fill_tables(void) {
   ij__iq_floats_fill();
   for (int level = 0; level < IJ_LEVEL_COUNT; level++) {
     if (!available((ij_level)level)) continue;
-    fill(&tables[level], (ij_level)level, false);
-    fill(&plain_tables[level], (ij_level)level, true);
+    for (int most = 0; most < IJ_BEYOND_COUNT; most++) fill(&tables[most][level], (ij_level)level, (ij_beyond)most);
   }
 }
 
@@ -98,12 +98,9 @@ static int level_at_most(ij_level max_level) {
   return level;
 }
 
-const ij_kernels *ij__kernels_get(ij_level max_level) {
+const ij_kernels *ij__kernels_get_beyond(ij_level max_level, ij_beyond most) {
   pthread_once(&tables_once, fill_tables);
-  return &tables[level_at_most(max_level)];
+  return &tables[most][level_at_most(max_level)];
 }
 
-const ij_kernels *ij__kernels_get_plain(ij_level max_level) {
-  pthread_once(&tables_once, fill_tables);
-  return &plain_tables[level_at_most(max_level)];
-}
+const ij_kernels *ij__kernels_get(ij_level max_level) { return ij__kernels_get_beyond(max_level, IJ_BEYOND_TILES); }

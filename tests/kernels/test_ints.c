@@ -15,12 +15,13 @@ static uint64_t n_loop;
 #define FOR_EACH_LEVEL(kernels) \
   for (const ij_kernels *kernels = ij__kernels_get(IJ_LEVEL_SCALAR); kernels; kernels = next_level(kernels))
 
-/* Of each level that this machine has, the table of a processor with nothing beyond it, then its own. */
+/* Of each level that this machine has, the tables of processors with nothing beyond it, with products of bytes in vectors, and its own. */
 static const ij_kernels *next_level(const ij_kernels *k) {
-  const bool plain = k->level != IJ_LEVEL_SCALAR && k == ij__kernels_get_plain(k->level);
-  if (plain) return ij__kernels_get(k->level);
+  for (int most = 0; most + 1 < IJ_BEYOND_COUNT && k->level != IJ_LEVEL_SCALAR; most++) {
+    if (k == ij__kernels_get_beyond(k->level, (ij_beyond)most)) return ij__kernels_get_beyond(k->level, (ij_beyond)(most + 1));
+  }
   for (int level = (int)k->level + 1; level < IJ_LEVEL_COUNT; level++) {
-    const ij_kernels *next = ij__kernels_get_plain((ij_level)level);
+    const ij_kernels *next = ij__kernels_get_beyond((ij_level)level, IJ_BEYOND_NOTHING);
     if (next->level == (ij_level)level) return next;
   }
   return NULL;

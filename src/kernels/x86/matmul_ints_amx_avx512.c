@@ -1,0 +1,296 @@
+/* matmul_ints_amx_avx512.c: products in integers on processors with AMX, whose unit for matrices multiplies up to 16 rows of 64 bytes by 64 rows
+ * of 16 columns. Its rows are the digits of tokens where they lie; its columns are 16 rows of weights, of which four codes that follow each
+ * other lie together.
+ *
+ * The scale of a group has six bits. A code times either half of them fits into a byte, so a block is taken apart into two numbers for each
+ * value, and sums over each of both for a whole block are exact. The definition is ref/ints_ref.c.
+ */
+#include "kernels/x86/ints_avx512.h"
+
+enum {
+  BLOCK_BYTES = 144,
+  UNIT = 16, /* tokens that are multiplied at a time, at most */
+  GROUPS = 4 /* of 16 rows, for which tokens are read once where there are several units of them */
+};
+
+/* Sixteen blocks, one of each row: for every 64 values 16 rows of fours of codes, times the lower and times the higher three bits of scales. */
+typedef struct amx_codes {
+  _Alignas(64) uint8_t low[4][16][64];
+  _Alignas(64) uint8_t high[4][16][64];
+} amx_codes;
+
+/* Sums of a block as the unit for matrices leaves them, with the lower and the higher bits of scales: [digit][token] in one way of working,
+ * [token][digit] in the other. */
+typedef struct amx_sums {
+  _Alignas(64) int32_t low[3][16][16];
+  _Alignas(64) int32_t high[3][16][16];
+} amx_sums;
+
+/* What is written for the unit for matrices must be there when it reads; compilers do not know that it does. */
+#define WRITTEN() __asm__ volatile("" ::: "memory")
+
+/* ---- weights ---- */
+
+/* The same 16 bits twice in each lane. */
+CODED __m512i twice(__m512i z) { return _mm512_or_si512(z, _mm512_slli_epi32(z, 16)); }
+
+/* Fours of codes of one group times its scales. */
+CODED void times_scales(amx_codes *a, int t, int row, __m512i codes, __m512i low, __m512i high) {
+  _mm512_store_si512((void *)a->low[t][row], _mm512_mullo_epi16(codes, low));
+  _mm512_store_si512((void *)a->high[t][row], _mm512_mullo_epi16(codes, high));
+}
+
+/* Values 64 * t to 64 * t + 63; t = 0 comes first. */
+CODED void decode_part(amx_codes *a, heads *h, const uint8_t *block, int64_t pitch, int t) {
+  const __m512i low4 = _mm512_set1_epi8(0x0f), low3 = _mm512_set1_epi16(7);
+  __m512i z[8], low[2], high[2];
+  if (t == 0) read_heads(h, block, pitch);
+  UNROLL for (int i = 0; i < 2; i++) {
+    low[i] = _mm512_and_si512(twice(h->scale[2 * t + i]), low3);
+    high[i] = _mm512_srli_epi16(twice(h->scale[2 * t + i]), 3);
+  }
+  transpose_rows(z, block + 16 + 32 * t, pitch);
+  UNROLL for (int i = 0; i < 8; i++) {
+    times_scales(a, t, i, _mm512_and_si512(z[i], low4), low[0], high[0]);
+    times_scales(a, t, 8 + i, _mm512_and_si512(_mm512_srli_epi16(z[i], 4), low4), low[1], high[1]);
+  }
+}
+
+static void decode_rows(amx_codes *a, heads *h, const uint8_t *block, int64_t pitch) {
+  for (int t = 0; t < 4; t++) decode_part(a, h, block, pitch, t);
+  WRITTEN();
+}
+
+/* ---- products ---- */
+
+/* From sums with both halves of scales to those with whole ones, as float32. */
+CODED __m512 both(const int32_t *low, const int32_t *high) {
+  return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_load_si512((const void *)low), _mm512_slli_epi32(_mm512_load_si512((const void *)high), 3)));
+}
+
+/* A unit of tokens: the first of them at a block, bytes between them, and how many. */
+typedef struct amx_tokens {
+  const char *x;
+  int64_t stride, n;
+} amx_tokens;
+
+CODED const ij_ints *token(const amx_tokens *x, int64_t i) { return (const ij_ints *)(const void *)(x->x + i * x->stride); }
+
+/* Sums of 16 rows and a unit of tokens that y lacks. */
+typedef struct amx_pending {
+  const amx_sums *sums;
+  const heads *h;
+  amx_tokens x;
+  float *y;
+} amx_pending;
+
+/* Those of n tokens from number `first` on; step by step for all, so that few steps wait for others. */
+CODED void add_some(const amx_pending *p, int64_t first, const int n) {
+  const __m512 up16 = _mm512_set1_ps(65536.0f), up8 = _mm512_set1_ps(256.0f);
+  const amx_sums *s = p->sums;
+  float *to = p->y + 16 * first;
+  const ij_ints *x[4];
+  __m512 a[3][4], y[4];
+  UNROLL for (int i = 0; i < n; i++) x[i] = token(&p->x, first + i);
+  UNROLL for (int d = 0; d < 3; d++) {
+    UNROLL for (int i = 0; i < n; i++) a[d][i] = both(s->low[d][first + i], s->high[d][first + i]);
+  }
+  UNROLL for (int i = 0; i < n; i++) a[0][i] = _mm512_fmadd_ps(up8, a[1][i], a[0][i]);
+  UNROLL for (int i = 0; i < n; i++) a[0][i] = _mm512_fmadd_ps(up16, a[2][i], a[0][i]);
+  UNROLL for (int i = 0; i < n; i++) {
+    y[i] = _mm512_fmadd_ps(_mm512_mul_ps(p->h->d, _mm512_set1_ps(x[i]->scale)), a[0][i], _mm512_load_ps(to + 16 * i));
+  }
+  UNROLL for (int g = 0; g < 8; g++) {
+    UNROLL for (int i = 0; i < n; i++) y[i] = _mm512_fnmadd_ps(p->h->offset[g], _mm512_set1_ps(x[i]->sum[g]), y[i]);
+  }
+  UNROLL for (int i = 0; i < n; i++) _mm512_store_ps(to + 16 * i, y[i]);
+}
+
+/* Those of the t-th quarter of the tokens. */
+CODED void add_pending(const amx_pending *p, int t) {
+  int64_t i = t * p->x.n / 4;
+  const int64_t end = (t + 1) * p->x.n / 4;
+  for (; i + 4 <= end; i += 4) add_some(p, i, 4);
+  if (end - i == 3) add_some(p, i, 3);
+  if (end - i == 2) add_some(p, i, 2);
+  if (end - i == 1) add_some(p, i, 1);
+}
+
+#define TIMES(d, upper)                                   \
+  _tile_loadd(7, digits + IJ_INTS * (d), x->stride); \
+  _tile_loadd(6, w->low[t], 64);                     \
+  _tile_dpbsud(d, 7, 6);                             \
+  _tile_loadd(6, w->high[t], 64);                    \
+  _tile_dpbsud(upper, 7, 6)
+
+/* 64 values of 16 rows and a unit, added to what the first six tiles hold. */
+CODED void multiply_part(const amx_codes *w, const amx_tokens *x, int t) {
+  const int8_t *digits = token(x, 0)->digit[0] + 64 * t;
+  TIMES(0, 3);
+  TIMES(1, 4);
+  TIMES(2, 5);
+}
+
+CODED void begin_sums(void) {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+}
+
+CODED void end_sums(amx_sums *s) {
+  _tile_stored(0, s->low[0], 64);
+  _tile_stored(1, s->low[1], 64);
+  _tile_stored(2, s->low[2], 64);
+  _tile_stored(3, s->high[0], 64);
+  _tile_stored(4, s->high[1], 64);
+  _tile_stored(5, s->high[2], 64);
+  WRITTEN();
+}
+
+/* ---- whole products ---- */
+
+/* Parts of a worker's scratch, and what stays the same for all rows of a call. */
+typedef struct amx_work {
+  amx_codes codes[GROUPS]; /* of as many groups; or, of one, of a block and of the next one */
+  heads heads[GROUPS];     /* the same; or of a block, of the next one and of the one before */
+  amx_sums sums[2];        /* of a unit and of the one before */
+  amx_tokens x;            /* the first, and how many make a unit */
+  int64_t n, units, n_block, pitch;
+  float *y;                /* [group][token][16 rows] */
+} amx_work;
+
+/* The unit-th unit at a block. The last may begin before the others end: then some tokens are multiplied twice. */
+CODED amx_tokens unit_of(const amx_work *w, int64_t unit, int64_t block) {
+  amx_tokens x = w->x;
+  x.x += IJ_MIN(unit * x.n, w->n - x.n) * x.stride + block * (int64_t)sizeof(ij_ints);
+  return x;
+}
+
+CODED void fetch_lines(const uint8_t **at, int64_t n) {
+  for (int64_t i = 0; i < n; i++, *at += 64) v_prefetch(*at);
+}
+
+/* 16 rows times one unit of tokens. The unit for matrices works on a block while vectors add up the block before and take the next one apart.
+ * next: what is read after these rows. */
+static void multiply_rows(amx_work *w, const uint8_t *rows, const uint8_t *next) {
+  const int64_t lines = ij__div_up(16 * w->pitch, 64 * 4 * w->n_block);
+  amx_pending pending = {.h = w->heads};
+  decode_rows(&w->codes[0], &w->heads[0], rows, w->pitch);
+  for (int64_t b = 0; b < w->n_block; b++) {
+    const amx_tokens x = unit_of(w, 0, b);
+    begin_sums();
+    for (int t = 0; t < 4; t++) {
+      multiply_part(&w->codes[b % 2], &x, t);
+      fetch_lines(&next, lines);
+      add_pending(&pending, t);
+      if (b + 1 < w->n_block) decode_part(&w->codes[(b + 1) % 2], &w->heads[(b + 1) % 3], rows + (b + 1) * BLOCK_BYTES, w->pitch, t);
+    }
+    end_sums(&w->sums[b % 2]);
+    pending = (amx_pending){.sums = &w->sums[b % 2], .h = &w->heads[b % 3], .x = x, .y = w->y};
+  }
+  for (int t = 0; t < 4; t++) add_pending(&pending, t);
+}
+
+/* Groups of 16 rows times all tokens, of which there are several units. */
+static void multiply_groups(amx_work *w, const uint8_t *rows, int64_t groups, const uint8_t *next) {
+  const int64_t units = w->units, lines = ij__div_up(16 * w->pitch, 64 * 4 * w->n_block * units);
+  for (int64_t b = 0; b < w->n_block; b++) {
+    amx_pending pending = {.h = w->heads};
+    for (int64_t g = 0; g < groups; g++) decode_rows(&w->codes[g], &w->heads[g], rows + g * 16 * w->pitch + b * BLOCK_BYTES, w->pitch);
+    for (int64_t i = 0; i < units * groups; i++) {
+      const int64_t u = i / groups, g = i % groups;
+      const amx_tokens x = unit_of(w, u, b);
+      begin_sums();
+      for (int t = 0; t < 4; t++) {
+        multiply_part(&w->codes[g], &x, t);
+        fetch_lines(&next, lines);
+        add_pending(&pending, t);
+      }
+      end_sums(&w->sums[i % 2]);
+      pending = (amx_pending){.sums = &w->sums[i % 2], .h = &w->heads[g], .x = x, .y = w->y + (g * units + u) * w->x.n * 16};
+    }
+    for (int t = 0; t < 4; t++) add_pending(&pending, t);
+  }
+}
+
+enum {
+  TOKENS = 1024, /* more are multiplied in portions */
+  Y_AT = (int)sizeof(amx_work),
+  COPY_AT = Y_AT + TOKENS * 16 * GROUPS * (int)sizeof(float),
+  COPY_BLOCKS = (IJ_SCRATCH_ALIGNED * (int)sizeof(float) - COPY_AT) / (int)sizeof(ij_ints)
+};
+
+/* Tokens of which x is made into integers or copied together, where the caller has not done so. */
+static void lay_out(amx_work *w, const ij_matmul *m, int64_t t0, ij_ints *copy) {
+  const ij_ints *x[TOKENS] = {0};
+  ij__ints_tokens(x, m, t0, w->n, copy, ij__to_ints_avx2);
+  int64_t stride = w->n > 1 ? (const char *)x[1] - (const char *)x[0] : 0;
+  bool even = true;
+  for (int64_t t = 1; t < w->n; t++) even = even && (const char *)x[t] - (const char *)x[t - 1] == stride;
+  if (!even) {
+    for (int64_t t = 0; t < w->n; t++) memcpy(copy + t * w->n_block, x[t], (size_t)w->n_block * sizeof *copy);
+    x[0] = copy;
+    stride = w->n_block * (int64_t)sizeof *copy;
+  }
+  w->x = (amx_tokens){.x = (const char *)x[0], .stride = stride, .n = ij__div_up(w->n, w->units)};
+}
+
+typedef struct amx_shapes {
+  uint8_t palette, start_row, zeros[14];
+  uint16_t row_bytes[16];
+  uint8_t rows[16];
+} amx_shapes;
+
+static void portion(const ij_matmul *m, int64_t r0, int64_t r1, int64_t t0, int64_t n, char *scratch) {
+  amx_work *w = (amx_work *)(void *)scratch;
+  w->n = n;
+  w->units = ij__div_up(n, UNIT);
+  w->n_block = m->k / IJ_INTS;
+  w->pitch = m->w_stride;
+  w->y = (float *)(void *)(scratch + Y_AT);
+  lay_out(w, m, t0, (ij_ints *)(void *)(scratch + COPY_AT));
+  const uint8_t per = (uint8_t)w->x.n;
+  const amx_shapes shapes = {.palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {per, per, per, per, per, per, 16, per}};
+  _tile_loadconfig(&shapes);
+  const int64_t per_row = w->units * w->x.n * 16;
+  for (int64_t r = r0, groups; r < r1; r += 16 * groups) {
+    groups = w->units > 1 ? IJ_MIN((int64_t)GROUPS, IJ_MAX((r1 - r) / 16, (int64_t)1)) : 1;
+    const int64_t first = IJ_MIN(r, r1 - 16);
+    const uint8_t *rows = (const uint8_t *)m->w + first * m->w_stride;
+    const uint8_t *next = r + 16 * groups < r1 ? rows + 16 * groups * m->w_stride : m->w_next ? m->w_next : rows;
+    memset(w->y, 0, (size_t)(groups * per_row) * sizeof(float));
+    if (w->units > 1) {
+      multiply_groups(w, rows, groups, next);
+    } else {
+      multiply_rows(w, rows, next);
+    }
+    for (int64_t t = 0; t < n; t++) {
+      const int64_t at = t >= (w->units - 1) * w->x.n ? t + w->units * w->x.n - n : t;
+      for (int64_t g = 0; g < groups; g++) _mm512_storeu_ps(m->y + (t0 + t) * m->ldy + first + 16 * g, _mm512_load_ps(w->y + g * per_row + at * 16));
+    }
+  }
+  _tile_release();
+}
+
+static void (*without_amx)(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
+
+static void matmul_q4_k_amx(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {
+  const int64_t n_block = m->k / IJ_INTS;
+  if (m->n < 3 || r1 - r0 < 16 || n_block > COPY_BLOCKS) {
+    without_amx(m, r0, r1, scratch);
+    return;
+  }
+  const int64_t most = m->ints && !m->rows ? TOKENS : IJ_MIN((int64_t)TOKENS, COPY_BLOCKS / n_block);
+  for (int64_t t0 = 0, n; t0 < m->n; t0 += n) {
+    n = IJ_MIN(most, m->n - t0);
+    portion(m, r0, r1, t0, n, (char *)ij__aligned64(scratch));
+  }
+}
+
+void ij__ints_amx_fill_avx512(ij_kernels *k) {
+  without_amx = k->matmul[IJ_DTYPE_Q4_K];
+  k->matmul[IJ_DTYPE_Q4_K] = matmul_q4_k_amx;
+}
