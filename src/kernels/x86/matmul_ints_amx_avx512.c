@@ -9,8 +9,8 @@
 
 enum {
   BLOCK_BYTES = 144,
-  UNIT = 16, /* tokens that are multiplied at a time, at most */
-  GROUPS = 4 /* of 16 rows, for which tokens are read once where there are several units of them */
+  STREAMS = 4,
+  UNIT = 16 /* tokens that are multiplied at a time, at most */
 };
 
 /* Sixteen blocks, one of each row: for every 64 values 16 rows of fours of codes, times the lower and times the higher three bits of scales. */
@@ -152,14 +152,28 @@ CODED void end_sums(amx_sums *s) {
 
 /* ---- whole products ---- */
 
+/* Rows are taken in rounds of up to four groups of 16, one from each quarter of a call's groups: memory is quickest in a few long streams. */
+typedef struct amx_round {
+  const uint8_t *rows[STREAMS];
+  int64_t first[STREAMS]; /* row of y */
+  int64_t n;
+} amx_round;
+
+/* What is fetched meanwhile: the round after. */
+typedef struct amx_ahead {
+  const uint8_t *at[STREAMS];
+  int64_t lines, steps, due; /* lines of each stream, in so many steps */
+} amx_ahead;
+
 /* Parts of a worker's scratch, and what stays the same for all rows of a call. */
 typedef struct amx_work {
-  amx_codes codes[GROUPS]; /* of as many groups; or, of one, of a block and of the next one */
-  heads heads[GROUPS];     /* the same; or of a block, of the next one and of the one before */
-  amx_sums sums[2];        /* of a unit and of the one before */
-  amx_tokens x;            /* the first, and how many make a unit */
+  amx_codes codes[STREAMS]; /* of a round; or, of one group, of a block and of the next one */
+  heads heads[STREAMS];     /* the same; or of a block, of the next one and of the one before */
+  amx_sums sums[2];         /* of a unit and of the one before */
+  amx_tokens x;             /* the first, and how many make a unit */
+  amx_ahead ahead;
   int64_t n, units, n_block, pitch;
-  float *y;                /* [group][token][16 rows] */
+  float *y; /* [group][token][16 rows] */
 } amx_work;
 
 /* The unit-th unit at a block. The last may begin before the others end: then some tokens are multiplied twice. */
@@ -169,14 +183,18 @@ CODED amx_tokens unit_of(const amx_work *w, int64_t unit, int64_t block) {
   return x;
 }
 
-CODED void fetch_lines(const uint8_t **at, int64_t n) {
-  for (int64_t i = 0; i < n; i++, *at += 64) v_prefetch(*at);
+/* What is due after one more step: to the second-level cache, since the first holds what is multiplied. */
+CODED void fetch_some(amx_ahead *a) {
+  for (a->due += a->lines; a->due >= a->steps; a->due -= a->steps) {
+    UNROLL for (int s = 0; s < STREAMS; s++) {
+      _mm_prefetch((const char *)a->at[s], _MM_HINT_T1);
+      a->at[s] += 64;
+    }
+  }
 }
 
-/* 16 rows times one unit of tokens. The unit for matrices works on a block while vectors add up the block before and take the next one apart.
- * next: what is read after these rows. */
-static void multiply_rows(amx_work *w, const uint8_t *rows, const uint8_t *next) {
-  const int64_t lines = ij__div_up(16 * w->pitch, 64 * 4 * w->n_block);
+/* 16 rows times one unit of tokens. The unit for matrices works on a block while vectors add up the block before and take the next one apart. */
+static void multiply_rows(amx_work *w, const uint8_t *rows, float *y) {
   amx_pending pending = {.h = w->heads};
   decode_rows(&w->codes[0], &w->heads[0], rows, w->pitch);
   for (int64_t b = 0; b < w->n_block; b++) {
@@ -184,33 +202,32 @@ static void multiply_rows(amx_work *w, const uint8_t *rows, const uint8_t *next)
     begin_sums();
     for (int t = 0; t < 4; t++) {
       multiply_part(&w->codes[b % 2], &x, t);
-      fetch_lines(&next, lines);
+      fetch_some(&w->ahead);
       add_pending(&pending, t);
       if (b + 1 < w->n_block) decode_part(&w->codes[(b + 1) % 2], &w->heads[(b + 1) % 3], rows + (b + 1) * BLOCK_BYTES, w->pitch, t);
     }
     end_sums(&w->sums[b % 2]);
-    pending = (amx_pending){.sums = &w->sums[b % 2], .h = &w->heads[b % 3], .x = x, .y = w->y};
+    pending = (amx_pending){.sums = &w->sums[b % 2], .h = &w->heads[b % 3], .x = x, .y = y};
   }
   for (int t = 0; t < 4; t++) add_pending(&pending, t);
 }
 
-/* Groups of 16 rows times all tokens, of which there are several units. */
-static void multiply_groups(amx_work *w, const uint8_t *rows, int64_t groups, const uint8_t *next) {
-  const int64_t units = w->units, lines = ij__div_up(16 * w->pitch, 64 * 4 * w->n_block * units);
+/* A round times all tokens, of which there are several units: they are read once for all groups. */
+static void multiply_round(amx_work *w, const amx_round *r) {
   for (int64_t b = 0; b < w->n_block; b++) {
     amx_pending pending = {.h = w->heads};
-    for (int64_t g = 0; g < groups; g++) decode_rows(&w->codes[g], &w->heads[g], rows + g * 16 * w->pitch + b * BLOCK_BYTES, w->pitch);
-    for (int64_t i = 0; i < units * groups; i++) {
-      const int64_t u = i / groups, g = i % groups;
+    for (int64_t g = 0; g < r->n; g++) decode_rows(&w->codes[g], &w->heads[g], r->rows[g] + b * BLOCK_BYTES, w->pitch);
+    for (int64_t i = 0; i < w->units * r->n; i++) {
+      const int64_t u = i / r->n, g = i % r->n;
       const amx_tokens x = unit_of(w, u, b);
       begin_sums();
       for (int t = 0; t < 4; t++) {
         multiply_part(&w->codes[g], &x, t);
-        fetch_lines(&next, lines);
+        fetch_some(&w->ahead);
         add_pending(&pending, t);
       }
       end_sums(&w->sums[i % 2]);
-      pending = (amx_pending){.sums = &w->sums[i % 2], .h = &w->heads[g], .x = x, .y = w->y + (g * units + u) * w->x.n * 16};
+      pending = (amx_pending){.sums = &w->sums[i % 2], .h = &w->heads[g], .x = x, .y = w->y + (g * w->units + u) * w->x.n * 16};
     }
     for (int t = 0; t < 4; t++) add_pending(&pending, t);
   }
@@ -219,7 +236,7 @@ static void multiply_groups(amx_work *w, const uint8_t *rows, int64_t groups, co
 enum {
   TOKENS = 1024, /* more are multiplied in portions */
   Y_AT = (int)sizeof(amx_work),
-  COPY_AT = Y_AT + TOKENS * 16 * GROUPS * (int)sizeof(float),
+  COPY_AT = Y_AT + TOKENS * 16 * STREAMS * (int)sizeof(float),
   COPY_BLOCKS = (IJ_SCRATCH_ALIGNED * (int)sizeof(float) - COPY_AT) / (int)sizeof(ij_ints)
 };
 
@@ -244,6 +261,41 @@ typedef struct amx_shapes {
   uint8_t rows[16];
 } amx_shapes;
 
+/* Rows of a quarter of n, in groups of 16. */
+static int64_t quarter_of(int64_t n) { return ij__div_up(ij__div_up(n, 16), STREAMS) * 16; }
+
+/* The at-th round of rows [r0, r1). The last group may begin before the others end: then some rows are multiplied twice. */
+static amx_round round_of(const ij_matmul *m, int64_t r0, int64_t r1, int64_t at) {
+  const int64_t quarter = quarter_of(r1 - r0);
+  amx_round r = {.n = 0};
+  for (int64_t row = r0 + 16 * at; row < r1 && r.n < STREAMS; row += quarter, r.n++) {
+    r.first[r.n] = IJ_MIN(row, r1 - 16);
+    r.rows[r.n] = (const uint8_t *)m->w + r.first[r.n] * m->w_stride;
+  }
+  return r;
+}
+
+/* For a round of n groups: the next one of this call, or the first of the caller's next rows. */
+static void start_ahead(amx_work *w, const ij_matmul *m, const amx_round *next, int64_t n) {
+  const uint8_t *other = m->w_next ? m->w_next : m->w;
+  const int64_t quarter = m->w_next ? quarter_of(m->n_next) : 0;
+  for (int s = 0; s < STREAMS; s++) w->ahead.at[s] = s < next->n ? next->rows[s] : next->n ? next->rows[0] : other + s * quarter * m->w_stride;
+  w->ahead.lines = ij__div_up(16 * m->w_stride, 64);
+  w->ahead.steps = 4 * n * w->n_block * w->units;
+  w->ahead.due = 0;
+}
+
+static void store_round(const amx_work *w, const ij_matmul *m, const amx_round *r, int64_t t0) {
+  const int64_t last = (w->units - 1) * w->x.n; /* the first token of the last unit, if it did not begin earlier */
+  for (int64_t t = 0; t < w->n; t++) {
+    const int64_t at = t < last ? t : t + w->units * w->x.n - w->n;
+    for (int64_t g = 0; g < r->n; g++) {
+      _mm512_storeu_ps(m->y + (t0 + t) * m->ldy + r->first[g], _mm512_load_ps(w->y + (g * w->units * w->x.n + at) * 16));
+    }
+  }
+}
+
+/* Rows [r0, r1) times n tokens from t0 on. */
 static void portion(const ij_matmul *m, int64_t r0, int64_t r1, int64_t t0, int64_t n, char *scratch) {
   amx_work *w = (amx_work *)(void *)scratch;
   w->n = n;
@@ -255,22 +307,18 @@ static void portion(const ij_matmul *m, int64_t r0, int64_t r1, int64_t t0, int6
   const uint8_t per = (uint8_t)w->x.n;
   const amx_shapes shapes = {.palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {per, per, per, per, per, per, 16, per}};
   _tile_loadconfig(&shapes);
-  const int64_t per_row = w->units * w->x.n * 16;
-  for (int64_t r = r0, groups; r < r1; r += 16 * groups) {
-    groups = w->units > 1 ? IJ_MIN((int64_t)GROUPS, IJ_MAX((r1 - r) / 16, (int64_t)1)) : 1;
-    const int64_t first = IJ_MIN(r, r1 - 16);
-    const uint8_t *rows = (const uint8_t *)m->w + first * m->w_stride;
-    const uint8_t *next = r + 16 * groups < r1 ? rows + 16 * groups * m->w_stride : m->w_next ? m->w_next : rows;
-    memset(w->y, 0, (size_t)(groups * per_row) * sizeof(float));
+  amx_round r = round_of(m, r0, r1, 0);
+  for (int64_t at = 1; r.n > 0; at++) {
+    const amx_round next = 16 * at < quarter_of(r1 - r0) ? round_of(m, r0, r1, at) : (amx_round){.n = 0};
+    start_ahead(w, m, &next, r.n);
+    memset(w->y, 0, (size_t)(r.n * w->units * w->x.n * 16) * sizeof(float));
     if (w->units > 1) {
-      multiply_groups(w, rows, groups, next);
+      multiply_round(w, &r);
     } else {
-      multiply_rows(w, rows, next);
+      for (int64_t g = 0; g < r.n; g++) multiply_rows(w, r.rows[g], w->y + g * w->x.n * 16);
     }
-    for (int64_t t = 0; t < n; t++) {
-      const int64_t at = t >= (w->units - 1) * w->x.n ? t + w->units * w->x.n - n : t;
-      for (int64_t g = 0; g < groups; g++) _mm512_storeu_ps(m->y + (t0 + t) * m->ldy + first + 16 * g, _mm512_load_ps(w->y + g * per_row + at * 16));
-    }
+    store_round(w, m, &r, t0);
+    r = next;
   }
   _tile_release();
 }
