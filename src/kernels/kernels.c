@@ -12,9 +12,16 @@ static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 #if !defined(IJ_SCALAR_ONLY) && defined(__x86_64__)
 static void fill_ints(ij_kernels *k, ij_level level, bool plain) {
   ij__ints_fill_avx2(k);
+  ij__ints_affine_fill_avx2(k);
   if (plain) return;
-  if (ij__cpu_has_avx_vnni()) ij__ints_vnni_fill_avx2(k);
-  if (level == IJ_LEVEL_AVX512 && ij__cpu_has_vnni()) ij__ints_fill_avx512(k);
+  if (ij__cpu_has_avx_vnni()) {
+    ij__ints_vnni_fill_avx2(k);
+    ij__ints_affine_vnni_fill_avx2(k);
+  }
+  if (level == IJ_LEVEL_AVX512 && ij__cpu_has_vnni()) {
+    ij__ints_fill_avx512(k);
+    ij__ints_affine_fill_avx512(k);
+  }
 }
 
 static void fill_level(ij_kernels *k, ij_level level, bool plain) {

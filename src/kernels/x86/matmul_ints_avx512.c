@@ -4,20 +4,7 @@
  * The sum of sixteen codes of four bits times digits of a byte fits into 16 bits: then one instruction multiplies it by its group's scale and
  * adds it up.
  */
-#include <immintrin.h>
-#include <stdint.h>
-#include <string.h>
-
-#define LANES 16
-#define v_prefetch(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
-
-static inline void copy_line(uint8_t *to, const uint8_t *from) { _mm512_storeu_si512((void *)to, _mm512_loadu_si512((const void *)from)); }
-
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 32")
-#endif
+#include "kernels/x86/ints_vec_avx512.h"
 
 /* The loop over a block in one piece is quicker by a tenth with GCC, and takes twice the time with clang. */
 #if defined(__clang__)
@@ -41,44 +28,6 @@ typedef struct ints_decoded {
   __m512i codes[IJ_INTS / 4];
   heads h;
 } ints_decoded;
-
-CODED __m512i load_two(const uint8_t *low, const uint8_t *high) {
-  return _mm512_inserti32x8(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)low)),
-                            _mm256_loadu_si256((const __m256i *)(const void *)high), 1);
-}
-
-/* 4 x 4 values of 32 bits, transposed in each quarter. */
-CODED void transpose_quarters(__m512i z[4]) {
-  const __m512i a = _mm512_unpacklo_epi32(z[0], z[1]), b = _mm512_unpackhi_epi32(z[0], z[1]);
-  const __m512i c = _mm512_unpacklo_epi32(z[2], z[3]), d = _mm512_unpackhi_epi32(z[2], z[3]);
-  z[0] = _mm512_unpacklo_epi64(a, c);
-  z[1] = _mm512_unpackhi_epi64(a, c);
-  z[2] = _mm512_unpacklo_epi64(b, d);
-  z[3] = _mm512_unpackhi_epi64(b, d);
-}
-
-/* out[i]: bytes 4 * i to 4 * i + 3 of the 32 at p of each of sixteen rows. */
-CODED void transpose_rows(__m512i out[8], const uint8_t *p, int64_t pitch) {
-  __m512i a[4], b[4];
-  UNROLL for (int i = 0; i < 4; i++) {
-    a[i] = load_two(p + i * pitch, p + (4 + i) * pitch);
-    b[i] = load_two(p + (8 + i) * pitch, p + (12 + i) * pitch);
-  }
-  transpose_quarters(a);
-  transpose_quarters(b);
-  UNROLL for (int i = 0; i < 4; i++) {
-    out[i] = _mm512_shuffle_i32x4(a[i], b[i], 0x88);
-    out[4 + i] = _mm512_shuffle_i32x4(a[i], b[i], 0xdd);
-  }
-}
-
-/* 16 bytes at p of rows 0, 4, 8 and 12. */
-CODED __m512i load_four(const uint8_t *p, int64_t pitch) {
-  __m512i z = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)p));
-  z = _mm512_inserti32x4(z, _mm_loadu_si128((const __m128i *)(const void *)(p + 4 * pitch)), 1);
-  z = _mm512_inserti32x4(z, _mm_loadu_si128((const __m128i *)(const void *)(p + 8 * pitch)), 2);
-  return _mm512_inserti32x4(z, _mm_loadu_si128((const __m128i *)(const void *)(p + 12 * pitch)), 3);
-}
 
 /* Byte i of each lane, for i from 0 to 3. */
 CODED void spread_bytes(__m512i out[4], __m512i z) {
@@ -104,9 +53,6 @@ CODED void read_heads(heads *h, const uint8_t *p, int64_t pitch) {
   spread_bytes(offset + 4, _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi32(z[3], 4), low4), _mm512_and_si512(_mm512_srli_epi32(z[2], 2), two)));
   UNROLL for (int g = 0; g < 8; g++) h->offset[g] = _mm512_mul_ps(dmin, _mm512_cvtepi32_ps(offset[g]));
 }
-
-/* Four bytes in every lane. Read as one, since compilers make three instructions of what memcpy says. */
-CODED __m512i four_of(const void *p) { return _mm512_set1_epi32(*(const int32_t *)p); }
 
 /* y after one more block, whose sums of codes times digits, scaled, are a. */
 CODED __m512 add_block(__m512 y, const __m512i a[3], const heads *h, const ij_ints *x) {
@@ -173,7 +119,10 @@ static void few_any(const ints_piece *p, ints_feed *f) {
 
 /* ---- many tokens: a block of 32 rows is taken apart first ---- */
 
-static void decode_block(ints_decoded *d, const uint8_t *block, int64_t pitch) {
+/* Block b of the rows of the piece from r on. */
+static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_t r) {
+  const int64_t pitch = p->pitch;
+  const uint8_t *block = p->buffer + b * p->block_bytes + r * pitch;
   const __m512i low4 = _mm512_set1_epi8(0x0f);
   read_heads(&d->h, block, pitch);
   for (int g = 0; g < 8; g += 2) {

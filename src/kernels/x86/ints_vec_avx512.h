@@ -1,0 +1,69 @@
+/* ints_vec_avx512.h: registers of sixteen rows, for products in integers with VNNI: rows that lie `pitch` bytes apart to lanes, and copies. */
+#ifndef IJ_KERNELS_X86_INTS_VEC_AVX512_H
+#define IJ_KERNELS_X86_INTS_VEC_AVX512_H
+
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/x86/coded_consts.h"
+
+#define LANES 16
+#define v_prefetch(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
+
+static inline void copy_line(uint8_t *to, const uint8_t *from) { _mm512_storeu_si512((void *)to, _mm512_loadu_si512((const void *)from)); }
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
+/* n bytes, fewer than a line. */
+static inline void copy_short(uint8_t *to, const uint8_t *from, int64_t n) {
+  const __mmask64 there = (1ull << n) - 1;
+  _mm512_mask_storeu_epi8(to, there, _mm512_maskz_loadu_epi8(there, from));
+}
+
+CODED __m512i load_two(const uint8_t *low, const uint8_t *high) {
+  return _mm512_inserti32x8(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)low)),
+                            _mm256_loadu_si256((const __m256i *)(const void *)high), 1);
+}
+
+/* 4 x 4 values of 32 bits, transposed in each quarter. */
+CODED void transpose_quarters(__m512i z[4]) {
+  const __m512i a = _mm512_unpacklo_epi32(z[0], z[1]), b = _mm512_unpackhi_epi32(z[0], z[1]);
+  const __m512i c = _mm512_unpacklo_epi32(z[2], z[3]), d = _mm512_unpackhi_epi32(z[2], z[3]);
+  z[0] = _mm512_unpacklo_epi64(a, c);
+  z[1] = _mm512_unpackhi_epi64(a, c);
+  z[2] = _mm512_unpacklo_epi64(b, d);
+  z[3] = _mm512_unpackhi_epi64(b, d);
+}
+
+/* out[i]: bytes 4 * i to 4 * i + 3 of the 32 at p of each of sixteen rows. */
+CODED void transpose_rows(__m512i out[8], const uint8_t *p, int64_t pitch) {
+  __m512i a[4], b[4];
+  UNROLL for (int i = 0; i < 4; i++) {
+    a[i] = load_two(p + i * pitch, p + (4 + i) * pitch);
+    b[i] = load_two(p + (8 + i) * pitch, p + (12 + i) * pitch);
+  }
+  transpose_quarters(a);
+  transpose_quarters(b);
+  UNROLL for (int i = 0; i < 4; i++) {
+    out[i] = _mm512_shuffle_i32x4(a[i], b[i], 0x88);
+    out[4 + i] = _mm512_shuffle_i32x4(a[i], b[i], 0xdd);
+  }
+}
+
+/* 16 bytes at p of rows 0, 4, 8 and 12. */
+CODED __m512i load_four(const uint8_t *p, int64_t pitch) {
+  __m512i z = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)p));
+  z = _mm512_inserti32x4(z, _mm_loadu_si128((const __m128i *)(const void *)(p + 4 * pitch)), 1);
+  z = _mm512_inserti32x4(z, _mm_loadu_si128((const __m128i *)(const void *)(p + 8 * pitch)), 2);
+  return _mm512_inserti32x4(z, _mm_loadu_si128((const __m128i *)(const void *)(p + 12 * pitch)), 3);
+}
+
+/* Four bytes in every lane. Read as one, since compilers make three instructions of what memcpy says. */
+CODED __m512i four_of(const void *p) { return _mm512_set1_epi32(*(const int32_t *)p); }
+
+#endif
