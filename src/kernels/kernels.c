@@ -58,7 +58,10 @@ static void fill_level(ij_kernels *k, ij_level level, bool plain) {
   ij__decode_fill_neon(k);
   ij__matmul_fill_neon(k); /* after the decoders, which it uses */
   ij__ints_fill_neon(k);
-  if (!plain && ij__cpu_has_dotprod()) ij__ints_dot_fill_neon(k);
+  ij__ints_affine_fill_neon(k);
+  if (plain || !ij__cpu_has_dotprod()) return;
+  ij__ints_dot_fill_neon(k);
+  ij__ints_affine_dot_fill_neon(k);
 }
 #else
 static void fill_level(ij_kernels *k, ij_level level, bool plain) {

@@ -116,6 +116,8 @@ void ij__attn_fill_neon(ij_kernels *k);
 void ij__matmul_fill_neon(ij_kernels *k);
 void ij__decode_fill_neon(ij_kernels *k);
 void ij__ints_fill_neon(ij_kernels *k);
-void ij__ints_dot_fill_neon(ij_kernels *k); /* only where ij__cpu_has_dotprod */
+void ij__ints_affine_fill_neon(ij_kernels *k);
+void ij__ints_dot_fill_neon(ij_kernels *k); /* this and the next only where ij__cpu_has_dotprod */
+void ij__ints_affine_dot_fill_neon(ij_kernels *k);
 
 #endif

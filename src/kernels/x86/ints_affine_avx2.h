@@ -71,27 +71,38 @@ CODED void add_32(__m256i a[2], const __m256i z[4], const ij_ints *x, int64_t at
   add_sums(a, s);
 }
 
-static void few_any(const ints_piece *p, ints_feed *f) {
-  const int shift = group_shift(p);
-  const int64_t pitch = p->pitch, n = stretches_of(p, 0, p->n_block), last = (1 << shift) - 1;
-  const ij_ints *x = p->x[0] + p->b0;
+CODED void few_tokens(const ints_piece *p, ints_feed *f, const int shift) {
+  const int64_t pitch = p->pitch, n = stretches_of(p, 0, p->n_block), n_group = n >> shift;
   __m256 y = _mm256_loadu_ps(p->sums), scale[8], bias[8];
-  __m256i a[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-  for (int64_t i = 0; i < n; i++) { /* times 32 values */
-    const int64_t g = i >> shift;
-    __m256i z[4];
-    if ((i & ((8 << shift) - 1)) == 0) {
+  for (int64_t g = 0; g < n_group; g++) {
+    const int64_t i = g << shift, at = i % 8; /* times 32 values */
+    const ij_ints *x = p->x[0] + p->b0 + i / 8;
+    __m256i a[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    if (g % 8 == 0) {
       read_side(scale, side_of(p, 0, 0) + 2 * g, pitch, p->m->side_dtype);
       read_side(bias, side_of(p, 1, 0) + 2 * g, pitch, p->m->side_dtype);
     }
-    transpose_rows(z, p->buffer + 16 * i, pitch);
-    feed_some(f, n);
-    add_32(a, z, x + i / 8, i % 8 * 32);
-    if ((i & last) != last) continue;
-    y = add_group(y, a, scale[g % 8], bias[g % 8], _mm256_set1_ps(x[i / 8].scale), _mm256_set1_ps(x[i / 8].sum[i % 8 >> shift]));
-    a[0] = a[1] = _mm256_setzero_si256();
+    UNROLL for (int j = 0; j < 1 << shift; j++) {
+      __m256i z[4];
+      transpose_rows(z, p->buffer + 16 * (i + j), pitch);
+      feed_some(f, n);
+      add_32(a, z, x, 32 * (at + j));
+    }
+    y = add_group(y, a, scale[g % 8], bias[g % 8], _mm256_set1_ps(x->scale), _mm256_set1_ps(x->sum[at >> shift]));
   }
   _mm256_storeu_ps(p->sums, y);
+}
+
+NOINLINE void groups_of_32(const ints_piece *p, ints_feed *f) { few_tokens(p, f, 0); }
+NOINLINE void groups_of_64(const ints_piece *p, ints_feed *f) { few_tokens(p, f, 1); }
+NOINLINE void groups_of_128(const ints_piece *p, ints_feed *f) { few_tokens(p, f, 2); }
+
+static void few_any(const ints_piece *p, ints_feed *f) {
+  switch (p->m->group) {
+    case 32: groups_of_32(p, f); break;
+    case 64: groups_of_64(p, f); break;
+    default: groups_of_128(p, f);
+  }
 }
 
 /* ---- many tokens: a block of 32 rows is taken apart first ---- */
@@ -123,6 +134,12 @@ CODED void fetch_ints(const ij_ints *x, int c) {
   UNROLL for (int i = 0; i < 8; i += 4) v_prefetch((const char *)x + 16 * (c + i));
 }
 
+CODED void no_sums(__m256i s[WIDE][TILE][3], const int n) {
+  UNROLL for (int t = 0; t < n; t++) {
+    UNROLL for (int j = 0; j < 3; j++) s[0][t][j] = s[1][t][j] = _mm256_setzero_si256();
+  }
+}
+
 /* s: sums of 32 values, whose codes are c to c + 7, in 16 rows times n tokens. */
 CODED void add_eights(__m256i s[WIDE][TILE][3], const ints_decoded d[WIDE], const ij_ints *const *x, int c, const int n) {
   UNROLL for (int i = c; i < c + 8; i++) {
@@ -149,20 +166,16 @@ CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_in
   for (int g = 0, c = 0; g < n_group; g++) {
     __m256i a[WIDE][TILE][2], s[WIDE][TILE][3];
     UNROLL for (int t = 0; t < n; t++) {
-      UNROLL for (int r = 0; r < WIDE; r++) {
-        a[r][t][0] = a[r][t][1] = _mm256_setzero_si256();
-        s[r][t][0] = s[r][t][1] = s[r][t][2] = _mm256_setzero_si256();
-      }
+      UNROLL for (int r = 0; r < WIDE; r++) a[r][t][0] = a[r][t][1] = _mm256_setzero_si256();
     }
+    no_sums(s, n);
     for (const int end = c + (8 << shift); c < end; c += 8) {
       if (c % 16 == 0) feed_some(f, steps);
+      if (!WHOLE) no_sums(s, n);
       UNROLL for (int t = 0; t < n && next; t++) fetch_ints(next[t], c);
       add_eights(s, d, x, c, n);
       UNROLL for (int t = 0; t < n && !WHOLE; t++) {
-        UNROLL for (int r = 0; r < WIDE; r++) {
-          add_sums(a[r][t], s[r][t]);
-          s[r][t][0] = s[r][t][1] = s[r][t][2] = _mm256_setzero_si256();
-        }
+        UNROLL for (int r = 0; r < WIDE; r++) add_sums(a[r][t], s[r][t]);
       }
     }
     UNROLL for (int t = 0; t < n; t++) {

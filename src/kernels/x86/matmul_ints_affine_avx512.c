@@ -60,55 +60,62 @@ CODED void add_32(__m512i a[2][3], const __m512i z[4], const ij_ints *x, int64_t
   }
 }
 
-/* y after the group of which these are the sums, which begin anew. */
-CODED __m512 end_group(__m512 y, __m512i a[2][3], __m512 scale, __m512 bias, const ij_ints *x, int64_t g) {
+/* y after group g of a block, of which these are the sums. */
+CODED __m512 end_group(__m512 y, const __m512i a[2][3], __m512 scale, __m512 bias, const ij_ints *x, int64_t g) {
   __m512i both[3];
-  UNROLL for (int j = 0; j < 3; j++) {
-    both[j] = _mm512_add_epi32(a[0][j], a[1][j]);
-    a[0][j] = a[1][j] = _mm512_setzero_si512();
-  }
+  UNROLL for (int j = 0; j < 3; j++) both[j] = _mm512_add_epi32(a[0][j], a[1][j]);
   return add_group(y, both, scale, bias, _mm512_set1_ps(x->scale), _mm512_set1_ps(x->sum[g]));
 }
 
-CODED void few_tokens(const ints_piece *p, ints_feed *f, const int n) {
-  const int shift = group_shift(p);
-  const int64_t pitch = p->pitch, n_32 = stretches_of(p, 0, p->n_block), last = (1 << shift) - 1;
-  __m512 y[FEW], scale[8], bias[8];
-  __m512i a[FEW][2][3];
-  const ij_ints *x[FEW];
+CODED void no_sums(__m512i a[FEW][2][3], const int n) {
   UNROLL for (int t = 0; t < n; t++) {
-    x[t] = p->x[t] + p->b0;
-    y[t] = _mm512_loadu_ps(p->sums + t * LANES);
     UNROLL for (int j = 0; j < 3; j++) a[t][0][j] = a[t][1][j] = _mm512_setzero_si512();
   }
-  for (int64_t i = 0; i < n_32; i += 2) { /* times 32 values; behind the last may be any codes */
-    __m512i z[8];
-    if ((i & ((8 << shift) - 1)) == 0) {
+}
+
+CODED void few_tokens(const ints_piece *p, ints_feed *f, const int n, const int shift) {
+  const int64_t pitch = p->pitch, n_32 = stretches_of(p, 0, p->n_block);
+  const int step = IJ_MAX(1 << shift, 2), last = (1 << shift) - 1; /* times 32 values: of a turn; the last of a group */
+  __m512 y[FEW], scale[8], bias[8];
+  __m512i a[FEW][2][3];
+  UNROLL for (int t = 0; t < n; t++) y[t] = _mm512_loadu_ps(p->sums + t * LANES);
+  for (int64_t i = 0; i < n_32; i += step) {
+    const int64_t at = i % 8;
+    if (i % (8 << shift) == 0) {
       read_side(scale, side_of(p, 0, 0) + 2 * (i >> shift), pitch, p->m->side_dtype);
       read_side(bias, side_of(p, 1, 0) + 2 * (i >> shift), pitch, p->m->side_dtype);
     }
-    transpose_rows(z, p->buffer + 16 * i, pitch);
-    UNROLL for (int h = 0; h < 2; h++) {
-      const int64_t b = (i + h) / 8, at = (i + h) % 8, g = (i + h) >> shift & 7;
-      if (i + h == n_32) break;
-      feed_some(f, n_32);
-      UNROLL for (int t = 0; t < n; t++) add_32(a[t], z + 4 * h, x[t] + b, 32 * at);
-      if (((i + h) & last) != last) continue;
-      UNROLL for (int t = 0; t < n; t++) y[t] = end_group(y[t], a[t], scale[g], bias[g], x[t] + b, at >> shift);
+    UNROLL for (int h = 0; h < step; h += 2) { /* behind the last may be any codes */
+      __m512i z[8];
+      transpose_rows(z, p->buffer + 16 * (i + h), pitch);
+      UNROLL for (int j = h; j < h + 2; j++) {
+        const int64_t g = (i + j) >> shift & 7;
+        if (shift == 0 && i + j == n_32) break;
+        if ((j & last) == 0) no_sums(a, n);
+        feed_some(f, n_32);
+        UNROLL for (int t = 0; t < n; t++) {
+          const ij_ints *x = p->x[t] + p->b0 + i / 8;
+          add_32(a[t], z + 4 * (j - h), x, 32 * (at + j));
+          if ((j & last) == last) y[t] = end_group(y[t], a[t], scale[g], bias[g], x, (at + j) >> shift);
+        }
+      }
     }
   }
   UNROLL for (int t = 0; t < n; t++) _mm512_storeu_ps(p->sums + t * LANES, y[t]);
 }
 
-NOINLINE void one_token(const ints_piece *p, ints_feed *f) { few_tokens(p, f, 1); }
-NOINLINE void two_tokens(const ints_piece *p, ints_feed *f) { few_tokens(p, f, 2); }
+#define FEW_TOKENS(n, shift) \
+  NOINLINE void few_##n##_##shift(const ints_piece *p, ints_feed *f) { few_tokens(p, f, n, shift); }
+FEW_TOKENS(1, 0)
+FEW_TOKENS(1, 1)
+FEW_TOKENS(1, 2)
+FEW_TOKENS(2, 0)
+FEW_TOKENS(2, 1)
+FEW_TOKENS(2, 2)
 
 static void few_any(const ints_piece *p, ints_feed *f) {
-  if (p->n_token == 1) {
-    one_token(p, f);
-  } else {
-    two_tokens(p, f);
-  }
+  static void (*const few[FEW][3])(const ints_piece *p, ints_feed *f) = {{few_1_0, few_1_1, few_1_2}, {few_2_0, few_2_1, few_2_2}};
+  few[p->n_token - 1][group_shift(p)](p, f);
 }
 
 /* ---- many tokens: a block of 32 rows is taken apart first ---- */
