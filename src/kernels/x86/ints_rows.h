@@ -76,32 +76,44 @@ CODED void copy_bytes(uint8_t *to, const uint8_t *from, int64_t n) {
   }
 }
 
-/* Scales and biases of n_block blocks from b0 on of a row, to where it lies in a buffer; of another row they are fetched. */
-CODED void copy_sides(uint8_t *to, const ints_rows *c, int64_t row, int64_t b0, int64_t n_block, const ints_rows *ahead, int64_t ahead_row) {
-  const int64_t n = IJ_MIN(n_block * c->side_bytes, c->side_row - b0 * c->side_bytes);
-  for (int i = 0; i < 2; i++) {
-    const uint8_t *later = ahead->side[i] + ahead_row * ahead->side_stride + b0 * c->side_bytes;
-    copy_bytes(to + i * c->piece_blocks * c->side_bytes, c->side[i] + row * c->side_stride + b0 * c->side_bytes, n);
-    for (int64_t at = 0; at < n; at += LINE) v_prefetch(later + at);
+/* Scales and biases of a row's blocks from b0 on, at most as many as a piece has, to where it lies in a buffer. */
+CODED void copy_sides(uint8_t *to, const ints_rows *c, int64_t row, int64_t b0) {
+  const int64_t at = b0 * c->side_bytes, room = c->piece_blocks * c->side_bytes, n = IJ_MIN(room, c->side_row - at);
+  UNROLL for (int i = 0; i < 2; i++) {
+    const uint8_t *from = c->side[i] + row * c->side_stride + at;
+    if (n == LINE) {
+      copy_line(to + i * room, from);
+    } else {
+      copy_bytes(to + i * room, from, n);
+    }
   }
 }
 
-/* At least so many bytes further on, in whole rows. */
+CODED void fetch_sides(const ints_rows *c, int64_t row, int64_t b0) {
+  const int64_t at = b0 * c->side_bytes, n = IJ_MIN(c->piece_blocks * c->side_bytes, c->side_row - at);
+  UNROLL for (int i = 0; i < 2; i++) {
+    const uint8_t *from = c->side[i] + row * c->side_stride + at;
+    v_prefetch(from);
+    for (int64_t line = LINE; line < n; line += LINE) v_prefetch(from + line);
+  }
+}
+
+/* What is fetched lies at least so many bytes further on, in whole rows. */
 static void feed_row(ints_feed *f) {
-  const ints_rows *c = f->rows;
+  const ints_rows *c = f->rows, *from = c;
   const int64_t later = f->row + ij__div_up(FETCH_BYTES, c->row_bytes);
+  int64_t row = f->row;
+  if (later < c->quarter) {
+    row = later;
+  } else if (f->next && later - c->quarter < f->next->quarter) {
+    from = f->next;
+    row = later - c->quarter;
+  }
   f->at = c->w + f->row * c->stride + f->begin;
-  for (int s = 0; s < STREAMS; s++) {
-    const ints_rows *from = c;
-    int64_t row = c->first[s] + f->row;
-    if (later < c->quarter) {
-      row = c->first[s] + later;
-    } else if (f->next && later - c->quarter < f->next->quarter) {
-      from = f->next;
-      row = from->first[s] + later - c->quarter;
-    }
-    f->ahead[s] = from->w + row * from->stride + f->begin;
-    if (SIDED) copy_sides(f->to - c->codes_at + s * f->place, c, c->first[s] + f->row, f->b0, c->piece_blocks, from, row);
+  UNROLL for (int s = 0; s < STREAMS; s++) {
+    f->ahead[s] = from->w + (from->first[s] + row) * from->stride + f->begin;
+    if (SIDED) copy_sides(f->to - c->codes_at + s * f->place, c, c->first[s] + f->row, f->b0);
+    if (SIDED) fetch_sides(from, from->first[s] + row, f->b0);
   }
 }
 

@@ -76,7 +76,7 @@ static void few_rows(const ints_call *c, ints_piece *p) {
       const int64_t row = IJ_MIN(i, r->n_row - 1);
       uint8_t *to = c->buffer[0] + i * r->pitch;
       memcpy(to + r->codes_at, r->w + row * r->stride + begin, (size_t)IJ_MIN(p->n_block * r->block_bytes, r->row_bytes - begin));
-      if (SIDED) copy_sides(to, r, row, p->b0, p->n_block, r, row);
+      if (SIDED) copy_sides(to, r, row, p->b0);
     }
     multiply_piece(p, &nothing);
   }
