@@ -161,15 +161,16 @@ CODED __m256 sum_of_group(const ij_ints *x, int g, int shift) {
 }
 
 /* n tokens, whose blocks are x, times a block of 16 rows. next: those that come after them, or NULL. */
-CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps, const int n) {
-  const int shift = d[0].shift, n_group = d[0].n_group;
+CODED void tile_of(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps,
+                   const int n, const int shift) {
+  const int n_group = d[0].n_group;
   for (int g = 0, c = 0; g < n_group; g++) {
     __m256i a[WIDE][TILE][2], s[WIDE][TILE][3];
     UNROLL for (int t = 0; t < n; t++) {
       UNROLL for (int r = 0; r < WIDE; r++) a[r][t][0] = a[r][t][1] = _mm256_setzero_si256();
     }
     no_sums(s, n);
-    for (const int end = c + (8 << shift); c < end; c += 8) {
+    UNROLL for (int j = 0; j < 1 << shift; j++, c += 8) {
       if (c % 16 == 0) feed_some(f, steps);
       if (!WHOLE) no_sums(s, n);
       UNROLL for (int t = 0; t < n && next; t++) fetch_ints(next[t], c);
@@ -186,6 +187,14 @@ CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_in
         _mm256_storeu_ps(y + r * LANES, add_group(_mm256_loadu_ps(y + r * LANES), a[r][t], d[r].scale[g], d[r].bias[g], x_scale, all));
       }
     }
+  }
+}
+
+CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps, const int n) {
+  switch (d[0].shift) {
+    case 0: tile_of(d, x, next, sums, f, steps, n, 0); break;
+    case 1: tile_of(d, x, next, sums, f, steps, n, 1); break;
+    default: tile_of(d, x, next, sums, f, steps, n, 2);
   }
 }
 

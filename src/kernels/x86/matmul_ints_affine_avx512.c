@@ -163,8 +163,9 @@ CODED __m512 sum_of_group(const ij_ints *x, int g, int shift) {
 }
 
 /* n tokens, whose blocks are x, times a block of 32 rows. next: those that come after them, or NULL. */
-CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps, const int n) {
-  const int shift = d[0].shift, n_group = d[0].n_group;
+CODED void tile_of(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps,
+                   const int n, const int shift) {
+  const int n_group = d[0].n_group;
   __m512 y[WIDE][TILE];
   UNROLL for (int t = 0; t < n; t++) {
     UNROLL for (int r = 0; r < WIDE; r++) y[r][t] = _mm512_loadu_ps(sums + (t * GROUPS + r) * LANES);
@@ -174,7 +175,7 @@ CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_in
     UNROLL for (int t = 0; t < n; t++) {
       UNROLL for (int j = 0; j < 3; j++) s[0][t][j] = s[1][t][j] = _mm512_setzero_si512();
     }
-    for (const int end = c + (8 << shift); c < end; c += 4) {
+    UNROLL for (int j = 0; j < 2 << shift; j++, c += 4) {
       if (c % 16 == 0) feed_some(f, steps);
       UNROLL for (int t = 0; t < n && next; t++) v_prefetch((const char *)next[t] + 16 * c); /* they lie in the second-level cache or further away */
       add_sixteen(s, d, x, c, n);
@@ -186,6 +187,14 @@ CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_in
   }
   UNROLL for (int t = 0; t < n; t++) {
     UNROLL for (int r = 0; r < WIDE; r++) _mm512_storeu_ps(sums + (t * GROUPS + r) * LANES, y[r][t]);
+  }
+}
+
+CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps, const int n) {
+  switch (d[0].shift) {
+    case 0: tile_of(d, x, next, sums, f, steps, n, 0); break;
+    case 1: tile_of(d, x, next, sums, f, steps, n, 1); break;
+    default: tile_of(d, x, next, sums, f, steps, n, 2);
   }
 }
 
