@@ -19,6 +19,13 @@ static inline void copy_line(uint8_t *to, const uint8_t *from) { _mm512_storeu_s
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 
+/* For the loop over a block or group by halves of 32 values: in one piece it is quicker by a tenth with GCC, and takes twice the time with clang. */
+#if defined(__clang__)
+#define UNROLL_HALVES _Pragma("clang loop unroll(disable)")
+#else
+#define UNROLL_HALVES UNROLL
+#endif
+
 /* n bytes, fewer than a line. */
 static inline void copy_short(uint8_t *to, const uint8_t *from, int64_t n) {
   const __mmask64 there = (1ull << n) - 1;

@@ -172,13 +172,16 @@ CODED void tile_of(const ints_decoded d[WIDE], const ij_ints *const *x, const ij
   }
   for (int g = 0, c = 0; g < n_group; g++) {
     __m512i s[WIDE][TILE][3];
+    if (c % 16 == 0) feed_some(f, steps); /* where there are no sums to be kept meanwhile */
     UNROLL for (int t = 0; t < n; t++) {
       UNROLL for (int j = 0; j < 3; j++) s[0][t][j] = s[1][t][j] = _mm512_setzero_si512();
     }
-    UNROLL for (int j = 0; j < 2 << shift; j++, c += 4) {
-      if (c % 16 == 0) feed_some(f, steps);
-      UNROLL for (int t = 0; t < n && next; t++) v_prefetch((const char *)next[t] + 16 * c); /* they lie in the second-level cache or further away */
-      add_sixteen(s, d, x, c, n);
+    UNROLL for (int part = 0; part < IJ_MAX(1 << shift >> 1, 1); part++) {
+      if (part > 0) feed_some(f, steps);
+      UNROLL_HALVES for (int j = 0; j < IJ_MIN(2 << shift, 4); j++, c += 4) {
+        UNROLL for (int t = 0; t < n && next; t++) v_prefetch((const char *)next[t] + 16 * c); /* they lie in the second-level cache or further away */
+        add_sixteen(s, d, x, c, n);
+      }
     }
     UNROLL for (int t = 0; t < n; t++) {
       const __m512 all = sum_of_group(x[t], g, shift), x_scale = _mm512_set1_ps(x[t]->scale);

@@ -6,13 +6,6 @@
  */
 #include "kernels/x86/ints_vec_avx512.h"
 
-/* The loop over a block in one piece is quicker by a tenth with GCC, and takes twice the time with clang. */
-#if defined(__clang__)
-#define UNROLL_HALVES
-#else
-#define UNROLL_HALVES UNROLL
-#endif
-
 #include "kernels/x86/ints_rows.h"
 
 enum { FEW = 2 }; /* tokens whose sums are in registers while weights are taken apart */
