@@ -13,7 +13,8 @@
 void ij__to_ints_avx2(ij_ints *out, const float *x, int64_t k);
 void ij__to_ints_neon(ij_ints *out, const float *x, int64_t k);
 
-/* Rows that are too long for a worker's scratch, with x as floats, are left to the scalar product, which takes a block at a time. */
+/* Rows that are too long for a worker's scratch, with x as floats, are left to the scalar products, which take a block at a time; so are affine
+ * groups with float32 sides, of which no published file has any. */
 void ij__matmul_q4_k_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
 void ij__matmul_affine4_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
 

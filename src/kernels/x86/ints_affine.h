@@ -1,14 +1,16 @@
-/* ints_affine.h: what products in integers of AFFINE4 share at both x86 levels: the groups of a piece, and x for codes that are multiplied as they lie.
+/* ints_affine.h: what products in integers of AFFINE4 share at both x86 levels: the groups of a piece, and x for codes that are multiplied as
+ * they lie.
  *
- * Included after ints_rows.h, with SIDED. A byte of codes has two values that follow each other. Few tokens multiply all low nibbles of four bytes,
- * then all high ones, by digits of x that have been put into that order; for many the codes are put in order, once for all of them.
+ * Included after ints_rows.h, with SIDED. A byte of codes has two values that follow each other. Few tokens multiply all low nibbles of four
+ * bytes, then all high ones, by digits of x that have been put into that order; for many the codes are put in order, once for all of them.
  */
 #ifndef IJ_KERNELS_X86_INTS_AFFINE_H
 #define IJ_KERNELS_X86_INTS_AFFINE_H
 
-/* Group of 2^shift times 32 values, and how many such times a block of the piece has, or the piece in whole. */
+/* A group is 2^shift times 32 values. */
 CODED int group_shift(const ints_piece *p) { return p->m->group == 32 ? 0 : p->m->group == 64 ? 1 : 2; }
 
+/* Times 32 values in n_block blocks from block b of the piece on, or as many as the row has. */
 CODED int64_t stretches_of(const ints_piece *p, int64_t b, int64_t n_block) {
   const int64_t at = (p->b0 + b) * IJ_INTS;
   return IJ_MIN(p->m->k - at, n_block * IJ_INTS) / 32;

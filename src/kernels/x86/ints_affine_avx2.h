@@ -1,5 +1,5 @@
-/* ints_affine_avx2.h: products in integers of AFFINE4 at the AVX2 level, for processors with and without AVX-VNNI. Eight rows lie in the lanes of a
- * register, in each four codes. The definition is ref/ints_ref.c; A[1] * 2^8 + A[0] is had as an integer, which is rounded like the sum there.
+/* ints_affine_avx2.h: products in integers of AFFINE4 at the AVX2 level, for processors with and without AVX-VNNI. Eight rows lie in the lanes of
+ * a register, in each four codes. The definition is ref/ints_ref.c; A[1] * 2^8 + A[0] is an integer here, which is rounded like the sum there.
  *
  * The including file defines WHOLE before this, add_fours and add_sums after this, and after those includes ints_run.h.
  */
@@ -129,7 +129,8 @@ static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_
   }
 }
 
-/* Those of x that come next lie in the second-level cache or further away: the lines of one block that are due when codes from c on are multiplied. */
+/* Those of x that come next lie in the second-level cache or further away: the lines of one block that are due when codes from c on are
+ * multiplied. */
 CODED void fetch_ints(const ij_ints *x, int c) {
   UNROLL for (int i = 0; i < 8; i += 4) v_prefetch((const char *)x + 16 * (c + i));
 }
@@ -142,11 +143,11 @@ CODED void no_sums(__m256i s[WIDE][TILE][3], const int n) {
 
 /* s: sums of 32 values, whose codes are c to c + 7, in 16 rows times n tokens. */
 CODED void add_eights(__m256i s[WIDE][TILE][3], const ints_decoded d[WIDE], const ij_ints *const *x, int c, const int n) {
-  UNROLL for (int i = c; i < c + 8; i++) {
-    const __m256i w[WIDE] = {d[0].codes[i], d[1].codes[i]};
+  UNROLL for (int i = 0; i < 8; i++) {
+    const __m256i w[WIDE] = {d[0].codes[c + i], d[1].codes[c + i]};
     UNROLL for (int t = 0; t < n; t++) {
       UNROLL for (int j = 0; j < 3; j++) {
-        const __m256i four = four_of(x[t]->digit[j] + 4 * i);
+        const __m256i four = four_of(x[t]->digit[j] + 4 * (c + i));
         UNROLL for (int r = 0; r < WIDE; r++) s[r][t][j] = add_fours(s[r][t][j], w[r], four);
       }
     }
@@ -190,7 +191,8 @@ CODED void tile_of(const ints_decoded d[WIDE], const ij_ints *const *x, const ij
   }
 }
 
-CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps, const int n) {
+CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps,
+                const int n) {
   switch (d[0].shift) {
     case 0: tile_of(d, x, next, sums, f, steps, n, 0); break;
     case 1: tile_of(d, x, next, sums, f, steps, n, 1); break;

@@ -146,7 +146,9 @@ static void ints_run(const ij_matmul *m, int64_t r0, int64_t r1, const ij_ints *
   for (int i = 0; i < 2; i++) c.buffer[i] = c.room ? c.room->pieces[i] : (uint8_t *)scratch + SUMS_BYTES + i * IJ_PIECE_BYTES;
   const ij_stretch first = ij__stretch_of(m, r0);
   c.rows = ints_rows_of(m, first.row, first.scales, first.biases, r1 - r0, rows, type);
-  if (c.room && m->w_next && m->n_next > 0 && (!SIDED || m->scales_next)) c.next = ints_rows_of(m, m->w_next, m->scales_next, m->biases_next, m->n_next, next_rows, type);
+  if (c.room && m->w_next && m->n_next > 0 && (!SIDED || m->scales_next)) {
+    c.next = ints_rows_of(m, m->w_next, m->scales_next, m->biases_next, m->n_next, next_rows, type);
+  }
   if (too_few_rows(&c.next)) c.next.n_row = 0;
   ints_piece p = {.of = &c.rows, .m = m, .pitch = c.rows.pitch, .block_bytes = c.rows.block_bytes, .rows = rows, .x = x, .n_token = n};
   p.sums = (float *)(void *)scratch;

@@ -144,11 +144,11 @@ static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_
 
 /* s with sixteen values, whose codes are c to c + 3, in 32 rows times n tokens. */
 CODED void add_sixteen(__m512i s[WIDE][TILE][3], const ints_decoded d[WIDE], const ij_ints *const *x, int c, const int n) {
-  UNROLL for (int i = c; i < c + 4; i++) {
-    const __m512i w[WIDE] = {d[0].codes[i], d[1].codes[i]};
+  UNROLL for (int i = 0; i < 4; i++) {
+    const __m512i w[WIDE] = {d[0].codes[c + i], d[1].codes[c + i]};
     UNROLL for (int t = 0; t < n; t++) {
       UNROLL for (int j = 0; j < 3; j++) {
-        const __m512i four = four_of(x[t]->digit[j] + 4 * i);
+        const __m512i four = four_of(x[t]->digit[j] + 4 * (c + i));
         UNROLL for (int r = 0; r < WIDE; r++) s[r][t][j] = _mm512_dpbusd_epi32(s[r][t][j], w[r], four);
       }
     }
@@ -179,7 +179,7 @@ CODED void tile_of(const ints_decoded d[WIDE], const ij_ints *const *x, const ij
     UNROLL for (int part = 0; part < IJ_MAX(1 << shift >> 1, 1); part++) {
       if (part > 0) feed_some(f, steps);
       UNROLL_HALVES for (int j = 0; j < IJ_MIN(2 << shift, 4); j++, c += 4) {
-        UNROLL for (int t = 0; t < n && next; t++) v_prefetch((const char *)next[t] + 16 * c); /* they lie in the second-level cache or further away */
+        UNROLL for (int t = 0; t < n && next; t++) v_prefetch((const char *)next[t] + 16 * c); /* from the second-level cache or further away */
         add_sixteen(s, d, x, c, n);
       }
     }
@@ -193,7 +193,8 @@ CODED void tile_of(const ints_decoded d[WIDE], const ij_ints *const *x, const ij
   }
 }
 
-CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps, const int n) {
+CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps,
+                const int n) {
   switch (d[0].shift) {
     case 0: tile_of(d, x, next, sums, f, steps, n, 0); break;
     case 1: tile_of(d, x, next, sums, f, steps, n, 1); break;
