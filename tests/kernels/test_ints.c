@@ -538,6 +538,30 @@ static void rooms_know_shapes(void) {
   }
 }
 
+/* The codes that were announced, with other scales and biases. */
+static void rooms_know_sides(void) {
+  enum { ROWS = 36 };
+  for (int64_t n = 1; n <= 9; n += 4) {
+    int_case c = new_case(IJ_DTYPE_AFFINE4, n, 512, 0, ROWS, false, ORDINARY), other = c;
+    other.m.scales = c.biases;
+    other.m.biases = c.scales;
+    other.want = exact_floats(n * ROWS);
+    fill_want(&other);
+    FOR_EACH_LEVEL(k) {
+      ij_matmul m = c.m;
+      m.x_room = room;
+      m.loop = ++n_loop;
+      announce_rows(&m, &c, 0, ROWS, n);
+      CHECK(check_product(k, &c, &m, 0, ROWS));
+      m.scales = other.m.scales;
+      m.biases = other.m.biases;
+      CHECK(check_product(k, &other, &m, 0, ROWS));
+    }
+    free(other.want);
+    free_case(&c);
+  }
+}
+
 /* Weights that were announced and have changed by the next loop, which begins with them. */
 static void rooms_forget_with_the_loop(void) {
   FOR_EACH_TYPE(type) {
@@ -581,6 +605,7 @@ int main(int argc, char **argv) {
   RUN(long_rows);
   RUN(rooms_remember_only_what_holds);
   RUN(rooms_know_shapes);
+  RUN(rooms_know_sides);
   RUN(rooms_forget_with_the_loop);
   ij__free(scratch);
   ij__free(room);
