@@ -13,8 +13,10 @@
 void ij__to_ints_avx2(ij_ints *out, const float *x, int64_t k);
 void ij__to_ints_neon(ij_ints *out, const float *x, int64_t k);
 
-/* Rows that are too long for a worker's scratch, with x as floats, are left to the scalar product, which takes a block at a time. */
+/* Rows that are too long for a worker's scratch, with x as floats, are left to the scalar products, which take a block at a time; so are affine
+ * groups with float32 sides, of which no published file has any. */
 void ij__matmul_q4_k_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
+void ij__matmul_affine4_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
 
 static inline float ij__ints_power(int exponent) {
   const uint32_t bits = (uint32_t)(exponent + 127) << 23;
@@ -50,7 +52,7 @@ static inline void ij__ints_row(ij_ints *out, const float *x, int64_t k, void (*
 /* x[t]: the first block of token t0 + t, for n tokens; they are made at `made` where the caller has none. */
 static inline void ij__ints_tokens(const ij_ints **x, const ij_matmul *m, int64_t t0, int64_t n, ij_ints *made,
                                    void (*to_ints)(ij_ints *out, const float *x, int64_t k)) {
-  const int64_t n_block = m->k / IJ_INTS;
+  const int64_t n_block = ij__div_up(m->k, (int64_t)IJ_INTS);
   for (int64_t t = 0; t < n; t++) {
     if (m->ints) {
       x[t] = m->ints + (m->rows ? m->rows[t0 + t] : t0 + t) * m->ld_ints;

@@ -28,6 +28,13 @@
 
 #define IJ_PIECE_BYTES (32 * 32 * 144) /* of weights, that products in integers copy at a time: 32 rows of 32 blocks of Q4_K */
 
+/* What lies in pieces[at] of an ij_x_room: the first `rows` rows of n at w, with `side_bytes` of each of their sides for 256 values. */
+typedef struct ij_x_piece {
+  uint64_t loop;
+  const void *w, *scales, *biases;
+  int64_t w_stride, side_stride, side_bytes, n, k, rows, type, at; /* no padding: it is compared as bytes */
+} ij_x_piece;
+
 /* A worker's copies of x in the orders that products of some levels want, kept while calls belong to one loop: as many as there is room
  * for, then none again; and the weights that a product in integers begins with. `loop` is 0 at first; all is the kernels' own. */
 typedef struct ij_x_room {
@@ -41,12 +48,7 @@ typedef struct ij_x_room {
     int what;
     int64_t at;
   } kept[IJ_X_KEPT];
-  struct {
-    uint64_t loop;
-    const void *w;
-    int64_t w_stride, n, k;
-    int rows, at;
-  } piece; /* which lies in pieces[at] already: the first `rows` rows of n at w */
+  ij_x_piece piece;
   _Alignas(64) float x[IJ_X_ROOM];
   _Alignas(64) uint8_t pieces[2][IJ_PIECE_BYTES];
 } ij_x_room;
@@ -68,10 +70,13 @@ typedef struct ij_ints {
  * holds k values of the entry's type. Block and split types are decoded to exactly the float32 value that their format defines
  * (`decode` below) and then multiplied like any other: a quantized matrix gives the same bits as its decoded float32 copy.
  *
- * But for types of ij__dtype_in_integers: their products take x as ij_ints and are exact inside a block of 256 values. With the block's
- * value i of w equal to d * v[i] - dmin * o[i / 32], v and o being integers, and from +0 over the blocks of a row in order:
- *   A[j] = sum of v[i] * digit[j][i], an integer; rounded to float32 where it is longer: T = fma(2^16, A[2], fma(2^8, A[1], A[0]))
- *   y = fma(d * scale, T, y), then for g = 0 .. 7: y = fma(-(dmin * o[g]), sum[g], y).
+ * But for types of ij__dtype_in_integers: their products take x as ij_ints. Sums over a part of a row are exact,
+ *   A[j] = sum of v[i] * digit[j][i], v being integers; rounded to float32 where it is longer: T = fma(2^16, A[2], fma(2^8, A[1], A[0]))
+ * and y goes from +0 over these parts in order.
+ *   Q4_K: a part is a block of 256 values, of which value i is d * v[i] - dmin * o[i / 32], o being integers too.
+ *     y = fma(d * scale, T, y), then for g = 0 .. 7: y = fma(-(dmin * o[g]), sum[g], y).
+ *   AFFINE4: a part is a group; v are its codes, s and b its scale and bias as float32. N is the sum, in order, of sum[] of the group's values.
+ *     y = fma(s * scale, T, y), then y = fma(b, N, y).
  *
  * ldx, ldy in floats; n and k are at least 1. Split types read the side arrays as ij_weight describes them; ij_weight.factor is the
  * caller's affair. */
@@ -91,6 +96,7 @@ typedef struct ij_matmul {
   ij_x_room *x_room; /* this worker's, or NULL */
   uint64_t loop;     /* with x_room: while calls give the same number, not 0, what lies at their x and rows stays as it is */
   const void *scales, *biases; /* split types; row r begins side_stride * r bytes after these */
+  const void *scales_next, *biases_next; /* of w_next, in the same stride, type and groups; may be NULL where types are not in integers */
   int64_t side_stride;
   ij_dtype side_dtype;
   int group;

@@ -29,9 +29,12 @@ ij_cut ij__gemm_cut(const ij_net *net, int64_t w_rows, int64_t row_bytes, int64_
 
 void ij__product_announce(ij_product *p, const ij_weight *w, const ij_weight *next, int64_t row, int64_t n, int64_t n_token) {
   bool alike = next->dtype == w->dtype && next->cols == w->cols && next->row_stride == w->row_stride;
+  alike = alike && next->side_stride == w->side_stride && next->side_dtype == w->side_dtype && next->group == w->group;
   p->n_next = IJ_MIN(n, next->rows - row);
   p->next_tokens = n_token;
   p->next = alike && p->n_next > 0 ? (const char *)next->data + row * next->row_stride : NULL;
+  p->next_scales = next->scales ? (const char *)next->scales + row * next->side_stride : NULL;
+  p->next_biases = next->biases ? (const char *)next->biases + row * next->side_stride : NULL;
 }
 
 void ij__product_rows(const ij_net *net, const ij_weight *w, const ij_product *p, int64_t r0, int64_t r1, int worker) {
@@ -54,6 +57,8 @@ void ij__product_rows(const ij_net *net, const ij_weight *w, const ij_product *p
   }
   if (p->next) {
     m.w_next = p->next;
+    m.scales_next = p->next_scales;
+    m.biases_next = p->next_biases;
     m.n_next = p->n_next;
     m.next_tokens = p->next_tokens;
   }

@@ -24,7 +24,8 @@ typedef struct ij_product {
   float *y;
   const int *rows; /* see ij_matmul */
   int64_t ldx, ldy, n;
-  const char *next; /* first of the rows that this worker multiplies next, of the same type and stride, to be fetched meanwhile; or NULL */
+  const char *next; /* first of the rows that this worker multiplies next, of the same type, strides and groups, to be fetched meanwhile; or NULL */
+  const char *next_scales, *next_biases; /* of split types */
   int64_t n_next, next_tokens; /* so many rows, by so many tokens */
   uint64_t loop; /* not 0: while this number is given, what lies at x and rows stays as it is */
   const ij_ints *ints; /* for types that are multiplied in integers: NULL, or the same rows as such, so many blocks apart */

@@ -149,17 +149,15 @@ static inline void golden_model_path(char *out, size_t size, const char *folder)
   ij__free(text);
 }
 
-/* Whether any of its tensors is of a type in integers (ij__dtype_in_integers). */
-static inline bool golden_in_integers(const char *folder) {
-  char path[1024];
-  ij_ckpt *c = NULL;
-  ij_err err = {0};
-  bool any = false;
-  golden_model_path(path, sizeof path, folder);
-  CHECK_OK(ij__ckpt_open(&c, path, &err), err);
-  for (int i = 0; c && i < ij__ckpt_n_tensors(c); i++) any = any || ij__dtype_in_integers(ij__ckpt_tensor(c, i)->dtype);
-  ij__ckpt_close(&c);
-  return any;
+/* Whether any of its weights is of a type in integers (ij__dtype_in_integers). */
+static inline bool golden_in_integers(const ij_model *m) {
+  ij_weights_info info;
+  for (int i = 0; ij_model_get_weights(m, i, &info) == IJ_OK; i++) {
+    for (ij_dtype t = (ij_dtype)0; t < IJ_DTYPE_COUNT; t = (ij_dtype)(t + 1)) {
+      if (ij__dtype_in_integers(t) && strcmp(info.format, ij__dtype_name(t)) == 0) return true;
+    }
+  }
+  return false;
 }
 
 static inline ij_model *open_model_or_fail(const char *folder, int n_threads, int max_batch, const char *level) {

@@ -3,6 +3,7 @@
 #define IJ_TEST_MATMUL_CASES_H
 
 #include "kernels/kernels_int.h"
+#include "quant/fmt_affine.h"
 #include "quant/fmt_k.h"
 #include "test.h"
 
@@ -17,6 +18,21 @@ static inline float awkward(int kind) {
   static const float odd[] = {0.0f, -0.0f, 1e-41f, -3e-45f, 1e30f, -1e30f, 1e-30f, 65504.0f, INFINITY, -INFINITY, NAN};
   if (kind == 0 || below(8) != 0) return uniform();
   return odd[below(kind == 1 ? 8 : 11)];
+}
+
+static inline uint16_t awkward_bf16(int kind) {
+  float f = awkward(kind);
+  uint32_t u;
+  memcpy(&u, &f, sizeof u);
+  return (uint16_t)(u >> 16);
+}
+
+/* Mostly within +-2; now and then any bits at all, denormals included. */
+static inline uint16_t awkward_f16(int kind) {
+  uint16_t h = (uint16_t)test_random(&rng);
+  bool special = (h & 0x7c00) == 0x7c00;
+  if (kind == 0 || below(8) != 0 || (kind == 1 && special)) return (uint16_t)((h & 0x83ff) | (0x2c00 + (below(5) << 10)));
+  return below(4) == 0 ? (uint16_t)(h & 0x83ff) : h;
 }
 
 /* A buffer of exactly n bytes, so that the sanitizers see each byte too far; ij__alloc would round up. */
@@ -43,6 +59,21 @@ static inline void fill_blocks(uint8_t *row, int64_t k, ij_dtype type, int kind)
   }
 }
 
+/* Sidecars: kind 0 and 1 finite, kind 2 anything. E8M0 mostly near 1. */
+static inline void fill_side(uint8_t *p, int64_t n, ij_dtype type, int kind) {
+  for (int64_t i = 0; i < n; i++) {
+    float f = kind == 0 ? uniform() : awkward(kind == 1 && below(4) != 0 ? 0 : kind);
+    uint16_t h = type == IJ_DTYPE_BF16 ? awkward_bf16(kind) : awkward_f16(kind);
+    if (type == IJ_DTYPE_F32) memcpy(p + 4 * i, &f, 4);
+    if (type == IJ_DTYPE_BF16 || type == IJ_DTYPE_F16) memcpy(p + 2 * i, &h, 2);
+    if (type != IJ_DTYPE_U8) continue;
+    p[i] = (uint8_t)test_random(&rng);
+    if (kind < 2 || below(8) != 0) p[i] = (uint8_t)(112 + below(15)); /* as E4M3 32 to 384, as E8M0 2^-15 to 2^-1 */
+  }
+}
+
+static inline int64_t side_bytes(ij_dtype type) { return type == IJ_DTYPE_F32 ? 4 : type == IJ_DTYPE_U8 ? 1 : 2; }
+
 /* NaN has many spellings and the one that comes out of a sum of two is the processor's choice; everything else is exact. */
 static inline bool same_bits(const float *a, const float *b, size_t n, size_t *where) {
   for (size_t i = 0; i < n; i++) {
@@ -61,16 +92,12 @@ typedef struct int_block {
   float d, dmin;
 } int_block;
 
-/* One block of a type in integers, held to what it decodes to. */
-static inline void read_int_block(int_block *b, ij_dtype type, const void *from) {
+/* One block of Q4_K, held to what it decodes to. */
+static inline void read_int_block(int_block *b, const void *from) {
+  const ij_dtype type = IJ_DTYPE_Q4_K;
   float value[IJ_INTS];
   ij_stretch s = {.row = from, .n = IJ_INTS};
-  memset(b, 0, sizeof *b);
-  if (type == IJ_DTYPE_Q4_K) {
-    ij__fmt_q4_k_ints(b->v, b->o, &b->d, &b->dmin, from);
-  } else {
-    TEST_FAIL("%s is said to be in integers, but not here how", ij__dtype_name(type));
-  }
+  ij__fmt_q4_k_ints(b->v, b->o, &b->d, &b->dmin, from);
   ij__kernels_get(IJ_LEVEL_SCALAR)->decode[type](value, &s);
   for (int i = 0; i < IJ_INTS; i++) {
     const double w = (double)b->d * b->v[i] - (double)b->dmin * b->o[i / 32];
@@ -131,14 +158,52 @@ static inline void add_int_block(int_sum *s, const int_block *b, const float *x)
   s->rounding += 0x1.01p-24 * rounded + 0x1p-148;
 }
 
+/* One more number in the sum. */
+static inline void add_to_sum(int_sum *s, double p) {
+  s->rounded += p;
+  s->rounding += 0x1.01p-24 * fabs(s->rounded);
+  s->largest = fmax(s->largest, fmax(fabs(p), fabs(s->rounded)));
+}
+
+/* The group of affine codes of 4 bits that begins at value c0 of a row. Rounded are each A, 2^8 A[1] + A[0] and T, the scales' product, each sum of 32
+ * values of x and the sum of those, and y twice. */
+static inline void add_affine_group(int_sum *s, const ij_stretch *w, int64_t c0, const float *x, double scale) {
+  const double d = (double)ij__fmt_side(w->scales, w->side_dtype, c0 / w->group), bias = (double)ij__fmt_side(w->biases, w->side_dtype, c0 / w->group);
+  double a[3] = {0}, all = 0, part = 0, sums = 0, weight = 0;
+  for (int64_t i = 0; i < w->group; i++) {
+    const int code = ij__fmt_affine_code(w->row, 4, c0 + i);
+    const double xi = nearbyint((double)x[i] / scale), value = d * code + bias;
+    for (int j = 0; j < 3; j++) a[j] += code * int_digit(xi, j) * (double)(1 << 8 * j);
+    part += xi * scale;
+    weight += fabs(value);
+    s->exact += value * (double)x[i];
+    if (i % 32 != 31) continue;
+    all += part;
+    sums += fabs(part) + fabs(all);
+    part = 0;
+  }
+  const double t = a[0] + a[1] + a[2];
+  s->rounding += 0x1.01p-24 * fabs(d * scale) * (fabs(a[0]) + fabs(a[1]) + fabs(a[2]) + fabs(a[0] + a[1]) + 2 * fabs(t)) + 0x1p-149 * fabs(t);
+  s->rounding += (0x1.01p-24 * sums + 0x1p-147) * fabs(bias) + 0x1p-148;
+  s->half += weight * scale / 2;
+  s->largest = fmax(s->largest, fmax(fabs(d * scale), sums));
+  add_to_sum(s, d * scale * t);
+  add_to_sum(s, bias * all);
+}
+
 static inline int_sum int_sum_of(const ij_matmul *m, ij_dtype type, int64_t t, int64_t r) {
-  const uint8_t *row = (const uint8_t *)m->w + r * m->w_stride;
+  const ij_stretch w = ij__stretch_of(m, r);
   const float *x = m->x + (m->rows ? m->rows[t] : t) * m->ldx;
   int_sum s = {0};
   int_block b;
-  for (int64_t i = 0; i < m->k / IJ_INTS; i++) {
-    read_int_block(&b, type, row + i * ij__dtype_block_bytes(type));
-    add_int_block(&s, &b, x + i * IJ_INTS);
+  if (type != IJ_DTYPE_Q4_K && type != IJ_DTYPE_AFFINE4) TEST_FAIL("%s is said to be in integers, but not here how", ij__dtype_name(type));
+  for (int64_t i = 0; i < m->k; i += IJ_INTS, x += IJ_INTS) {
+    const int64_t n = IJ_MIN(m->k - i, (int64_t)IJ_INTS);
+    if (type == IJ_DTYPE_Q4_K) {
+      read_int_block(&b, (const uint8_t *)w.row + i / IJ_INTS * ij__dtype_block_bytes(type));
+      add_int_block(&s, &b, x);
+    }
+    for (int64_t at = 0; at < n && type == IJ_DTYPE_AFFINE4; at += m->group) add_affine_group(&s, &w, i + at, x + at, int_scale(x, n));
   }
   return s;
 }

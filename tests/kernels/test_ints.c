@@ -147,19 +147,65 @@ typedef struct int_case {
   ij_matmul m; /* without ints and y */
   ij_dtype type;
   int64_t r0, r1, n_x; /* rows of x, of which m.rows chooses */
-  uint8_t *w;
+  uint8_t *w, *scales, *biases;
   float *x, *want;     /* [n][r1] */
   int *rows;
 } int_case;
 
+static int64_t int_blocks(int64_t k) { return ij__div_up(k, (int64_t)IJ_INTS); }
+
+static int64_t groups_of(const int_case *c) { return ij__dtype_is_split(c->type) ? c->m.k / c->m.group : 0; }
+
 static void fill_weights(int_case *c, int kind) {
-  for (int64_t r = 0; r < c->r1; r++) fill_blocks(c->w + r * c->m.w_stride, c->m.k, c->type, kind);
+  const int64_t row_bytes = ij__dtype_row_bytes(c->type, c->m.k);
+  for (int64_t r = 0; r < c->r1; r++) {
+    uint8_t *row = c->w + r * c->m.w_stride;
+    if (!ij__dtype_is_split(c->type)) {
+      fill_blocks(row, c->m.k, c->type, kind);
+      continue;
+    }
+    for (int64_t i = 0; i < row_bytes; i++) row[i] = (uint8_t)test_random(&rng);
+    fill_side(c->scales + r * c->m.side_stride, groups_of(c), c->m.side_dtype, kind);
+    fill_side(c->biases + r * c->m.side_stride, groups_of(c), c->m.side_dtype, kind);
+  }
+}
+
+/* n values, or of types that need no whole blocks sometimes others. */
+static int64_t some_k(ij_dtype type, int64_t n) {
+  return type != IJ_DTYPE_AFFINE4 || below(3) == 0 ? n : IJ_MAX(n + 32 * (below(15) - 7), (int64_t)32);
+}
+
+/* Where rows lie: strides, and of affine types a group of which k is a multiple and, mostly, sides of two bytes. */
+static void choose_layout(ij_matmul *m, ij_dtype type) {
+  m->w_stride = ij__dtype_row_bytes(type, m->k) + (below(2) ? below(200) : 0);
+  if (!ij__dtype_is_affine(type)) return;
+  static const ij_dtype sides[] = {IJ_DTYPE_BF16, IJ_DTYPE_F16, IJ_DTYPE_BF16, IJ_DTYPE_F16, IJ_DTYPE_F32};
+  do m->group = 32 << below(3);
+  while (m->k % m->group != 0);
+  m->side_dtype = sides[below(IJ_COUNT_OF(sides))];
+  m->side_stride = m->k / m->group * side_bytes(m->side_dtype) + (below(2) ? below(70) : 0);
+}
+
+/* Buffers of exactly the bytes of the rows, poison between them. */
+static void new_weights(int_case *c, int kind) {
+  const int64_t size = (c->r1 - 1) * c->m.w_stride + ij__dtype_row_bytes(c->type, c->m.k);
+  const int64_t side = groups_of(c) == 0 ? 0 : (c->r1 - 1) * c->m.side_stride + groups_of(c) * side_bytes(c->m.side_dtype);
+  c->w = exact(size);
+  memset(c->w, 0xff, (size_t)size);
+  c->scales = exact(side);
+  c->biases = exact(side);
+  memset(c->scales, 0xff, (size_t)side);
+  memset(c->biases, 0xff, (size_t)side);
+  c->m.w = c->w;
+  c->m.scales = side > 0 ? c->scales : NULL;
+  c->m.biases = side > 0 ? c->biases : NULL;
+  fill_weights(c, kind == NOT_FINITE ? 2 : 0);
 }
 
 /* The scalar product, one token at a time. */
 static void fill_want(int_case *c) {
   const ij_kernels *ref = ij__kernels_get(IJ_LEVEL_SCALAR);
-  ij_ints *ints = exact_ints(c->m.k / IJ_INTS);
+  ij_ints *ints = exact_ints(int_blocks(c->m.k));
   for (int64_t t = 0; t < c->m.n; t++) {
     ij_matmul m = c->m;
     ref->to_ints(ints, m.x + (m.rows ? m.rows[t] : t) * m.ldx, m.k);
@@ -173,14 +219,10 @@ static void fill_want(int_case *c) {
   free(ints);
 }
 
-static int_case new_case(ij_dtype type, int64_t n, int64_t k, int64_t r0, int64_t r1, bool listed, int kind) {
-  int_case c = {.m = {.n = n, .k = k}, .type = type, .r0 = r0, .r1 = r1, .n_x = n + 3 * listed};
-  const int64_t row_bytes = ij__dtype_row_bytes(type, k), gap = below(2) ? below(200) : 0, size = (r1 - 1) * (row_bytes + gap) + row_bytes;
-  c.m.w_stride = row_bytes + gap;
-  c.w = exact(size);
-  memset(c.w, 0xff, (size_t)size);
-  c.m.w = c.w;
-  fill_weights(&c, kind == NOT_FINITE ? 2 : 0);
+static int_case new_case_like(const ij_matmul *layout, ij_dtype type, int64_t r0, int64_t r1, bool listed, int kind) {
+  const int64_t n = layout->n, k = layout->k;
+  int_case c = {.m = *layout, .type = type, .r0 = r0, .r1 = r1, .n_x = n + 3 * listed};
+  new_weights(&c, kind);
   c.m.ldx = k + below(4);
   c.x = exact_floats((c.n_x - 1) * c.m.ldx + k);
   for (int64_t i = 0; i < c.n_x * k; i++) c.x[i / k * c.m.ldx + i % k] = value_of(kind, i);
@@ -193,15 +235,23 @@ static int_case new_case(ij_dtype type, int64_t n, int64_t k, int64_t r0, int64_
   return c;
 }
 
+static int_case new_case(ij_dtype type, int64_t n, int64_t k, int64_t r0, int64_t r1, bool listed, int kind) {
+  ij_matmul layout = {.n = n, .k = k};
+  choose_layout(&layout, type);
+  return new_case_like(&layout, type, r0, r1, listed, kind);
+}
+
 static void free_case(int_case *c) {
   free(c->w);
+  free(c->scales);
+  free(c->biases);
   free(c->x);
   free(c->rows);
   free(c->want);
 }
 
 static ij_ints *ints_of(const ij_kernels *k, const int_case *c, int64_t ld) {
-  const int64_t n_block = c->m.k / IJ_INTS;
+  const int64_t n_block = int_blocks(c->m.k);
   ij_ints *ints = exact_ints((c->n_x - 1) * ld + n_block);
   for (int64_t t = 0; t < c->n_x; t++) k->to_ints(ints + t * ld, c->x + t * c->m.ldx, c->m.k);
   return ints;
@@ -231,15 +281,22 @@ static bool check_product(const ij_kernels *k, const int_case *c, const ij_matmu
   return same;
 }
 
+/* Rows from r on come next. */
+static void announce_rows(ij_matmul *m, const int_case *c, int64_t r, int64_t n, int64_t tokens) {
+  m->w_next = c->w + r * m->w_stride;
+  m->scales_next = m->scales ? c->scales + r * m->side_stride : NULL;
+  m->biases_next = m->biases ? c->biases + r * m->side_stride : NULL;
+  m->n_next = n;
+  m->next_tokens = tokens;
+}
+
 /* At once, and in two calls of a loop of which the first announces the second. */
 static bool check_cuts(const ij_kernels *k, const int_case *c, ij_matmul m) {
   bool ok = check_product(k, c, &m, c->r0, c->r1);
   const int64_t middle = c->r0 + below(c->r1 - c->r0 + 1);
   m.x_room = room;
   m.loop = ++n_loop;
-  m.w_next = c->w + middle * m.w_stride;
-  m.n_next = c->r1 - middle;
-  m.next_tokens = m.n;
+  announce_rows(&m, c, middle, c->r1 - middle, m.n);
   ok = check_product(k, c, &m, c->r0, middle) && ok;
   m.w_next = NULL;
   return check_product(k, c, &m, middle, c->r1) && ok;
@@ -251,7 +308,7 @@ static bool check_ways(const int_case *c) {
   FOR_EACH_LEVEL(k) {
     ij_matmul m = c->m;
     if (!m.rows || m.n >= IJ_LISTED_MIN) ok = check_cuts(k, c, m) && ok;
-    m.ld_ints = m.k / IJ_INTS + below(3);
+    m.ld_ints = int_blocks(m.k) + below(3);
     ij_ints *ints = ints_of(k, c, m.ld_ints);
     m.ints = ints;
     m.x = NULL;
@@ -268,12 +325,22 @@ static bool check_case(ij_dtype type, int64_t n, int64_t k, int64_t r0, int64_t 
   return ok;
 }
 
+/* Rows that are shorter than a line, or than a block, or end with a part of one; in all groups, with sides of all types. */
+static void parts_of_blocks(void) {
+  for (int64_t k = 32; k <= TEST_THIN(1536, 800); k += 32) {
+    for (int i = 0; i < 6; i++) {
+      if (!check_case(IJ_DTYPE_AFFINE4, 1 + below(i % 2 ? 4 : 40), k, below(3), 4 + below(60), below(2), i % N_USUAL)) return;
+    }
+  }
+}
+
 static void every_number_of_rows_and_tokens(void) {
   FOR_EACH_TYPE(type) {
     for (int64_t rows = 1; rows <= 70; rows++) {
       for (int64_t n = 1 + rows % TEST_THIN(1, 4); n <= 9; n += TEST_THIN(1, 4)) {
         const int64_t r0 = below(3);
-        if (!check_case(type, n, IJ_INTS * (1 + below(3)), r0, r0 + rows, below(2), (int)below(N_USUAL))) return;
+        const int64_t k = some_k(type, IJ_INTS * (1 + below(3)));
+        if (!check_case(type, n, k, r0, r0 + rows, below(2), (int)below(N_USUAL))) return;
       }
     }
   }
@@ -282,7 +349,7 @@ static void every_number_of_rows_and_tokens(void) {
 static void lists_of_any_length(void) {
   FOR_EACH_TYPE(type) {
     for (int64_t n = 1; n <= 40; n++) {
-      if (!check_case(type, n, 512, below(3), 5 + below(40), true, (int)(n % N_USUAL))) return;
+      if (!check_case(type, n, some_k(type, 512), below(3), 5 + below(40), true, (int)(n % N_USUAL))) return;
     }
   }
 }
@@ -291,7 +358,7 @@ static void more_tokens_than_a_portion(void) {
   static const int64_t ns[] = {512, 513, 1024, 1025, 1100};
   FOR_EACH_TYPE(type) {
     for (size_t i = 0; i < IJ_COUNT_OF(ns); i += TEST_THIN(1, 2)) {
-      check_case(type, ns[i], IJ_INTS, 1, 2 + 9 * (int64_t)i + below(9), i % 2, ORDINARY);
+      check_case(type, ns[i], some_k(type, IJ_INTS), 1, 2 + 9 * (int64_t)i + below(9), i % 2, ORDINARY);
     }
     check_case(type, 1030, 1024, 0, 35, false, ORDINARY); /* and more x than there is room for */
     check_case(type, 300, 1024, 0, 3, false, ODD);
@@ -304,8 +371,8 @@ static void long_rows(void) {
   FOR_EACH_TYPE(type) {
     for (size_t i = 0; i < IJ_COUNT_OF(ks); i++) {
       for (size_t j = 0; j < IJ_COUNT_OF(ns); j++) {
-        check_case(type, ns[j], ks[i], 0, 3, false, ODD);
-        check_case(type, ns[j], ks[i], 1, 30 + below(20), j == 1, ORDINARY);
+        check_case(type, ns[j], some_k(type, ks[i]), 0, 3, false, ODD);
+        check_case(type, ns[j], some_k(type, ks[i]), 1, 30 + below(20), j == 1, ORDINARY);
       }
     }
     check_case(type, 2, 1500 * IJ_INTS, 0, 2, false, ORDINARY); /* more than there is room for */
@@ -316,7 +383,7 @@ static void products_by_double(void) {
   FOR_EACH_TYPE(type) {
     for (int kind = 0; kind < N_KIND; kind++) {
       for (int i = 0; i < TEST_THIN(20, 5); i++) {
-        int_case c = new_case(type, 4, IJ_INTS * (1 + below(6)), 0, 8, i % 2, kind);
+        int_case c = new_case(type, 4, some_k(type, IJ_INTS * (1 + below(6))), 0, 8, i % 2, kind);
         c.m.y = c.want;
         c.m.ldy = c.r1;
         const bool ok = check_int_sums(&c.m, type, 0, c.r1);
@@ -334,7 +401,8 @@ static void one_value_gives_its_weight(void) {
     int_case c = new_case(type, K, K, 0, ROWS, false, ZERO);
     float *decoded = exact_floats(ROWS * K), *y = exact_floats(K * ROWS);
     for (int64_t r = 0; r < ROWS; r++) {
-      ij_stretch s = {.row = c.w + r * c.m.w_stride, .n = K};
+      ij_stretch s = ij__stretch_of(&c.m, r);
+      s.n = K;
       ij__kernels_get(IJ_LEVEL_SCALAR)->decode[type](decoded + r * K, &s);
     }
     for (int64_t i = 0; i < K; i++) c.x[i * c.m.ldx + i] = i % 2 ? -1.0f : 1.0f;
@@ -375,9 +443,7 @@ static void announce(ij_matmul *m, const int_case c[2], int_call next) {
   if (how == 2) next.r0 = below(next.r1);
   if (how == 3) next.r1 = next.r0 + 1 + below(c[0].r1 - next.r0);
   if (how == 4) next.n = 1 + below(c[0].m.n);
-  m->w_next = c[next.matrix].w + next.r0 * m->w_stride;
-  m->n_next = next.r1 - next.r0;
-  m->next_tokens = next.n;
+  announce_rows(m, &c[next.matrix], next.r0, next.r1 - next.r0, next.n);
 }
 
 /* A call with the same room and number of a type that is not in integers. */
@@ -394,7 +460,7 @@ static void other_call(const ij_kernels *k, const int_case *c, uint64_t loop) {
 
 /* A worker's calls, in loops between which weights change where they are. */
 static void check_calls(const ij_kernels *k, int_case c[2], int n_call) {
-  const int64_t ld = c[0].m.k / IJ_INTS;
+  const int64_t ld = int_blocks(c[0].m.k);
   ij_ints *ints[2] = {ints_of(k, &c[0], ld), ints_of(k, &c[1], ld)};
   int_call now = random_call(c);
   n_loop++;
@@ -429,11 +495,9 @@ static void rooms_remember_only_what_holds(void) {
   static const int64_t ks[] = {256, 1024, 8448};
   FOR_EACH_TYPE(type) {
     for (size_t i = 0; i < IJ_COUNT_OF(ks); i++) {
-      int_case c[2] = {new_case(type, 9, ks[i], 0, 70, false, ORDINARY), new_case(type, 9, ks[i], 0, 70, false, ORDINARY)};
-      while (c[1].m.w_stride != c[0].m.w_stride) {
-        free_case(&c[1]);
-        c[1] = new_case(type, 9, ks[i], 0, 70, false, ORDINARY);
-      }
+      ij_matmul layout = {.n = 9, .k = some_k(type, ks[i])};
+      choose_layout(&layout, type);
+      int_case c[2] = {new_case_like(&layout, type, 0, 70, false, ORDINARY), new_case_like(&layout, type, 0, 70, false, ORDINARY)};
       FOR_EACH_LEVEL(k) check_calls(k, c, i == 2 ? TEST_THIN(25, 8) : TEST_THIN(300, 60));
       free_case(&c[0]);
       free_case(&c[1]);
@@ -448,6 +512,7 @@ static void rooms_know_shapes(void) {
     for (int64_t n = 1; n <= 9; n += 4) {
       int_case c = new_case(type, n, 512, 0, 2 * ROWS, false, ORDINARY), views[2] = {c, c};
       views[0].m.w_stride *= 2;
+      views[0].m.side_stride *= 2;
       views[1].m.k /= 2;
       for (int i = 0; i < 2; i++) {
         views[i].r1 = ROWS;
@@ -459,11 +524,10 @@ static void rooms_know_shapes(void) {
           ij_matmul m = c.m;
           m.x_room = room;
           m.loop = ++n_loop;
-          m.w_next = c.w;
-          m.n_next = ROWS;
-          m.next_tokens = n;
+          announce_rows(&m, &c, 0, ROWS, n);
           CHECK(check_product(k, &c, &m, 0, c.r1));
           m.w_stride = views[i].m.w_stride;
+          m.side_stride = views[i].m.side_stride;
           m.k = views[i].m.k;
           CHECK(check_product(k, &views[i], &m, 0, ROWS));
         }
@@ -475,6 +539,30 @@ static void rooms_know_shapes(void) {
   }
 }
 
+/* The codes that were announced, with other scales and biases. */
+static void rooms_know_sides(void) {
+  enum { ROWS = 36 };
+  for (int64_t n = 1; n <= 9; n += 4) {
+    int_case c = new_case(IJ_DTYPE_AFFINE4, n, 512, 0, ROWS, false, ORDINARY), other = c;
+    other.m.scales = c.biases;
+    other.m.biases = c.scales;
+    other.want = exact_floats(n * ROWS);
+    fill_want(&other);
+    FOR_EACH_LEVEL(k) {
+      ij_matmul m = c.m;
+      m.x_room = room;
+      m.loop = ++n_loop;
+      announce_rows(&m, &c, 0, ROWS, n);
+      CHECK(check_product(k, &c, &m, 0, ROWS));
+      m.scales = other.m.scales;
+      m.biases = other.m.biases;
+      CHECK(check_product(k, &other, &m, 0, ROWS));
+    }
+    free(other.want);
+    free_case(&c);
+  }
+}
+
 /* Weights that were announced and have changed by the next loop, which begins with them. */
 static void rooms_forget_with_the_loop(void) {
   FOR_EACH_TYPE(type) {
@@ -483,9 +571,7 @@ static void rooms_forget_with_the_loop(void) {
       FOR_EACH_LEVEL(k) {
         ij_matmul m = c.m;
         m.x_room = room;
-        m.w_next = c.w;
-        m.n_next = c.r1;
-        m.next_tokens = n;
+        announce_rows(&m, &c, 0, c.r1, n);
         for (int i = 0; i < 4; i++) {
           m.loop = ++n_loop;
           CHECK(check_product(k, &c, &m, 0, c.r1));
@@ -513,12 +599,14 @@ int main(int argc, char **argv) {
   RUN(x_as_integers);
   RUN(products_by_double);
   RUN(one_value_gives_its_weight);
+  RUN(parts_of_blocks);
   RUN(every_number_of_rows_and_tokens);
   RUN(lists_of_any_length);
   RUN(more_tokens_than_a_portion);
   RUN(long_rows);
   RUN(rooms_remember_only_what_holds);
   RUN(rooms_know_shapes);
+  RUN(rooms_know_sides);
   RUN(rooms_forget_with_the_loop);
   ij__free(scratch);
   ij__free(room);

@@ -9,21 +9,6 @@
 
 enum { MAX_N = 70, MAX_K = 1100, MAX_ROWS = 130, GUARD = 32 };
 
-static uint16_t awkward_bf16(int kind) {
-  float f = awkward(kind);
-  uint32_t u;
-  memcpy(&u, &f, sizeof u);
-  return (uint16_t)(u >> 16);
-}
-
-/* Mostly within +-2; now and then any bits at all, denormals included. */
-static uint16_t awkward_f16(int kind) {
-  uint16_t h = (uint16_t)test_random(&rng);
-  bool special = (h & 0x7c00) == 0x7c00;
-  if (kind == 0 || below(8) != 0 || (kind == 1 && special)) return (uint16_t)((h & 0x83ff) | (0x2c00 + (below(5) << 10)));
-  return below(4) == 0 ? (uint16_t)(h & 0x83ff) : h;
-}
-
 typedef struct test_case {
   ij_matmul m;
   int64_t r0, r1;
@@ -81,6 +66,8 @@ static void run_case(const ij_kernels *k, test_case *c, float *y) {
   part.w_next = (const char *)c->m.w + middle * c->m.w_stride;
   part.n_next = c->r1 - middle;
   part.next_tokens = below(2) ? 1 : c->m.n;
+  if (c->m.scales) part.scales_next = (const char *)c->m.scales + middle * c->m.side_stride;
+  if (c->m.biases) part.biases_next = (const char *)c->m.biases + middle * c->m.side_stride;
   part.x_room = &room;
   part.loop = ++n_loop;
   k->matmul[c->type](&part, c->r0, middle, scratch);
@@ -166,21 +153,6 @@ static void nothing_to_do(void) {
 }
 
 /* ---- block and split types ---- */
-
-/* Sidecars: kind 0 and 1 finite, kind 2 anything. E8M0 mostly near 1. */
-static void fill_side(uint8_t *p, int64_t n, ij_dtype type, int kind) {
-  for (int64_t i = 0; i < n; i++) {
-    float f = kind == 0 ? uniform() : awkward(kind == 1 && below(4) != 0 ? 0 : kind);
-    uint16_t h = type == IJ_DTYPE_BF16 ? awkward_bf16(kind) : awkward_f16(kind);
-    if (type == IJ_DTYPE_F32) memcpy(p + 4 * i, &f, 4);
-    if (type == IJ_DTYPE_BF16 || type == IJ_DTYPE_F16) memcpy(p + 2 * i, &h, 2);
-    if (type != IJ_DTYPE_U8) continue;
-    p[i] = (uint8_t)test_random(&rng);
-    if (kind < 2 || below(8) != 0) p[i] = (uint8_t)(112 + below(15)); /* as E4M3 32 to 384, as E8M0 2^-15 to 2^-1 */
-  }
-}
-
-static int64_t side_bytes(ij_dtype type) { return type == IJ_DTYPE_F32 ? 4 : type == IJ_DTYPE_U8 ? 1 : 2; }
 
 static void fill_coded(test_case *c, int kind) {
   ij_matmul *m = &c->m;

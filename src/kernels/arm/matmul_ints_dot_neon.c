@@ -1,17 +1,8 @@
-/* matmul_ints_dot_neon.c: products in integers on processors with dot products of bytes (FEAT_DotProd). */
+/* matmul_ints_dot_neon.c: products in integers of Q4_K on processors with dot products of bytes (FEAT_DotProd). */
 #include "kernels/arm/ints_neon.h"
 
-INLINE void group_dots(int32x4_t s[3], const int8x16_t codes[8], const ij_ints *x, int g) {
-  UNROLL for (int j = 0; j < 3; j++) s[j] = vdupq_n_s32(0);
-  UNROLL for (int i = 0; i < 8; i += 4) {
-    UNROLL for (int j = 0; j < 3; j++) {
-      const int8x16_t digits = vld1q_s8(x->digit[j] + 32 * g + 4 * i);
-      s[j] = vdotq_laneq_s32(s[j], codes[i], digits, 0);
-      s[j] = vdotq_laneq_s32(s[j], codes[i + 1], digits, 1);
-      s[j] = vdotq_laneq_s32(s[j], codes[i + 2], digits, 2);
-      s[j] = vdotq_laneq_s32(s[j], codes[i + 3], digits, 3);
-    }
-  }
-}
+#include "kernels/arm/ints_dots_dot_neon.h"
+#include "kernels/arm/ints_q4_k_neon.h"
+#include "kernels/arm/ints_run_neon.h"
 
 void ij__ints_dot_fill_neon(ij_kernels *k) { k->matmul[IJ_DTYPE_Q4_K] = matmul_q4_k; }

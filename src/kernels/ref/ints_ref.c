@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "kernels/ints.h"
+#include "quant/fmt_affine.h"
 #include "quant/fmt_k.h"
 
 /* x = 2^16 d[2] + 2^8 d[1] + d[0] */
@@ -42,6 +43,16 @@ static void to_ints(ij_ints *out, const float *x, int64_t k) {
   for (int64_t i = 0; i < k; i += IJ_INTS) block_to_ints(out++, x + i, IJ_MIN(k - i, (int64_t)IJ_INTS));
 }
 
+/* T of three sums. */
+static float joined(const int sum[3]) { return fmaf(65536.0f, (float)sum[2], fmaf(256.0f, (float)sum[1], (float)sum[0])); }
+
+/* Values b * 256 on of row t of x: the caller's, or made here. */
+static const ij_ints *x_block(const ij_matmul *m, int64_t t, int64_t b, ij_ints *made) {
+  if (m->ints) return m->ints + (m->rows ? m->rows[t] : t) * m->ld_ints + b;
+  block_to_ints(made, ij__x_row(m, t) + b * IJ_INTS, IJ_MIN(m->k - b * IJ_INTS, (int64_t)IJ_INTS));
+  return made;
+}
+
 /* One block of a row after `y`. */
 static float q4_k_block(const void *block, const ij_ints *x, float y) {
   int v[IJ_INTS], o[IJ_INTS / 32], sum[3] = {0};
@@ -50,8 +61,7 @@ static float q4_k_block(const void *block, const ij_ints *x, float y) {
   for (int j = 0; j < 3; j++) {
     for (int i = 0; i < IJ_INTS; i++) sum[j] += v[i] * x->digit[j][i];
   }
-  const float t = fmaf(65536.0f, (float)sum[2], fmaf(256.0f, (float)sum[1], (float)sum[0]));
-  y = fmaf(d * x->scale, t, y);
+  y = fmaf(d * x->scale, joined(sum), y);
   for (int g = 0; g < IJ_INTS / 32; g++) y = fmaf(-(dmin * (float)o[g]), x->sum[g], y);
   return y;
 }
@@ -63,12 +73,7 @@ void ij__matmul_q4_k_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scra
     for (int64_t t = 0; t < m->n; t++) {
       float y = 0.0f;
       for (int64_t b = 0; b < m->k / IJ_INTS; b++) {
-        const ij_ints *x = &made;
-        if (m->ints) {
-          x = m->ints + (m->rows ? m->rows[t] : t) * m->ld_ints + b;
-        } else {
-          to_ints(&made, ij__x_row(m, t) + b * IJ_INTS, IJ_INTS);
-        }
+        const ij_ints *x = x_block(m, t, b, &made);
         y = q4_k_block((const char *)m->w + r * m->w_stride + b * ij__dtype_block_bytes(IJ_DTYPE_Q4_K), x, y);
       }
       m->y[t * m->ldy + r] = y;
@@ -76,7 +81,38 @@ void ij__matmul_q4_k_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scra
   }
 }
 
+/* The group at value c0 of a row after `y`; x: the block that it is in. */
+static float affine4_group(const ij_matmul *m, int64_t r, int64_t c0, const ij_ints *x, float y) {
+  const ij_stretch s = ij__stretch_of(m, r);
+  const int64_t g = c0 / m->group, at = c0 % IJ_INTS;
+  const float scale = ij__fmt_side(s.scales, m->side_dtype, g), bias = ij__fmt_side(s.biases, m->side_dtype, g);
+  int sum[3] = {0};
+  for (int j = 0; j < 3; j++) {
+    for (int64_t i = 0; i < m->group; i++) sum[j] += ij__fmt_affine_code(s.row, 4, c0 + i) * x->digit[j][at + i];
+  }
+  float all = x->sum[at / 32];
+  for (int64_t i = 32; i < m->group; i += 32) all += x->sum[(at + i) / 32];
+  y = fmaf(scale * x->scale, joined(sum), y);
+  return fmaf(bias, all, y);
+}
+
+void ij__matmul_affine4_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {
+  (void)scratch;
+  ij_ints made;
+  for (int64_t t = 0; t < m->n; t++) {
+    for (int64_t r = r0; r < r1; r++) m->y[t * m->ldy + r] = 0.0f;
+    for (int64_t b = 0; b * IJ_INTS < m->k; b++) {
+      const ij_ints *x = x_block(m, t, b, &made);
+      for (int64_t r = r0; r < r1; r++) {
+        float *y = m->y + t * m->ldy + r;
+        for (int64_t c0 = b * IJ_INTS; c0 < IJ_MIN((b + 1) * IJ_INTS, m->k); c0 += m->group) *y = affine4_group(m, r, c0, x, *y);
+      }
+    }
+  }
+}
+
 void ij__ints_fill_ref(ij_kernels *k) {
   k->to_ints = to_ints;
   k->matmul[IJ_DTYPE_Q4_K] = ij__matmul_q4_k_ref;
+  k->matmul[IJ_DTYPE_AFFINE4] = ij__matmul_affine4_ref;
 }

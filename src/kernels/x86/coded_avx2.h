@@ -39,8 +39,7 @@ CODED ij_order span_order(const ij_dtype type) {
     case IJ_DTYPE_IQ4_NL:
     case IJ_DTYPE_IQ4_XS:
     case IJ_DTYPE_MXFP4:
-    case IJ_DTYPE_NVFP4:
-    case IJ_DTYPE_AFFINE4: return IJ_ORDER_APART;
+    case IJ_DTYPE_NVFP4: return IJ_ORDER_APART;
     case IJ_DTYPE_NVFP4_SPLIT:
     case IJ_DTYPE_MXFP4_SPLIT: return IJ_ORDER_QUADS;
     default: return IJ_ORDER_PLAIN;
@@ -121,9 +120,6 @@ CODED void span_ahead(ij_ahead *a, const span_row *r, int64_t c, const ij_matmul
       if (ij__dtype_is_affine(type)) {
         affine_side(a->scale, r->scales, c, m);
         affine_side(a->offset, r->biases, c, m);
-        if (type == IJ_DTYPE_AFFINE4) { /* 2^-4 times an F16 or BF16 is exact */
-          _mm256_storeu_ps(a->scale + 8, _mm256_mul_ps(_mm256_loadu_ps(a->scale), _mm256_set1_ps(1.0f / 16)));
-        }
       } else {
         small_ahead(a, b, type);
       }
@@ -151,7 +147,6 @@ CODED void span_32(ij_sink *k, const int64_t at, const ij_ahead *a, const uint8_
     case IJ_DTYPE_MXFP8_SPLIT: ij__mxfp8_split_avx2(k, at, p, d); break;
     case IJ_DTYPE_AFFINE2: ij__affine2_avx2(k, at, p, d, m, true); break;
     case IJ_DTYPE_AFFINE3: ij__affine3_avx2(k, at, p, d, m, true); break;
-    case IJ_DTYPE_AFFINE4: ij__affine4_apart(k, at, p, d, _mm256_broadcast_ss(a->scale + 8 + g), m); break;
     case IJ_DTYPE_AFFINE5: ij__affine5_avx2(k, at, p, d, m, true); break;
     case IJ_DTYPE_AFFINE6: ij__affine6_avx2(k, at, p, d, m, true); break;
     default: ij__affine8_avx2(k, at, p, d, m, true);

@@ -21,7 +21,7 @@
 /* Of those in IJ_CODED_LIST. X(identifier) */
 #define IJ_CODED_AVX512_LIST(X)                                                                                            \
   X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q5_K) X(Q6_K) X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(NVFP4) X(AFFINE2) X(AFFINE3)      \
-  X(AFFINE4) X(AFFINE5) X(AFFINE6) X(AFFINE8) X(NVFP4_SPLIT) X(MXFP4_SPLIT) X(MXFP8_SPLIT)
+  X(AFFINE5) X(AFFINE6) X(AFFINE8) X(NVFP4_SPLIT) X(MXFP4_SPLIT) X(MXFP8_SPLIT)
 
 /* Decoders that write 16 floats of every IJ_PANEL_STEP, as one of the four rows that a panel of the tiled product interleaves. */
 #define IJ_PANEL_STEP 64
@@ -374,9 +374,7 @@ CODED void affine32(sink *k, const int64_t at, const uint8_t *codes, const affin
 #pragma GCC unroll 2
   for (int half = 0; half < 2; half++) {
     __m512 w;
-    if (bits == 4 && k->fused) {
-      w = lookup(t->a, paired_nibbles(codes + 8 * half));
-    } else if (bits < 5) {
+    if (bits < 5) {
       w = lookup(t->a, stream_codes(codes, bits, half));
     } else if (bits == 5) {
       w = _mm512_permutex2var_ps(t->a, stream_codes(codes, bits, half), t->b);

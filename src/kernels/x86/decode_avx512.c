@@ -73,7 +73,8 @@ CODED void decode_affine(float *y, const int64_t step, const ij_stretch *s, cons
     } else {                                                                    \
       decode_affine(y, 16, s, bits, true);                                      \
     }                                                                           \
-  }                                                                             \
+  }
+#define PANEL_AFFINE(bits)                                                      \
   static void panel_AFFINE##bits(float *y, const ij_stretch *s) {               \
     if (s->side_dtype == IJ_DTYPE_F32) {                                        \
       decode_affine(y, IJ_PANEL_STEP, s, bits, false);                          \
@@ -87,6 +88,11 @@ DECODE_AFFINE(4)
 DECODE_AFFINE(5)
 DECODE_AFFINE(6)
 DECODE_AFFINE(8)
+PANEL_AFFINE(2)
+PANEL_AFFINE(3)
+PANEL_AFFINE(5)
+PANEL_AFFINE(6)
+PANEL_AFFINE(8)
 
 CODED void decode_small(float *y, const int64_t step, const ij_stretch *s, const ij_dtype type) {
   const int64_t len = coded_len(type), bytes = coded_bytes(type);
@@ -111,6 +117,7 @@ void ij__decode_fill_avx512(ij_kernels *k) {
 #define SET(id) k->decode[IJ_DTYPE_##id] = decode_##id;
   IJ_CODED_AVX512_LIST(SET)
   SET(Q4_K)
+  SET(AFFINE4)
 #undef SET
 }
 

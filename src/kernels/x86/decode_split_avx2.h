@@ -100,16 +100,6 @@ IJ_AVX2 void ij__affine4_avx2(ij_sink *k, const int64_t at, const uint8_t *p, __
   IJ_UNROLL for (int i = 0; i < 4; i++) ij__put(k, at + i, ij__affine_avx2(f[i], scale, bias, once));
 }
 
-/* The same in IJ_ORDER_APART. High nibbles are used where they are, as 16 times what they are: their scale is a sixteenth. */
-IJ_AVX2 void ij__affine4_apart(ij_sink *k, const int64_t at, const uint8_t *p, __m256 scale, __m256 sixteenth, __m256 bias) {
-  const __m256i low = _mm256_set1_epi32(15), high = _mm256_set1_epi32(0xf0);
-  IJ_UNROLL for (int i = 0; i < 2; i++) {
-    __m256i x = _mm256_cvtepu8_epi32(ij__load8(p + 8 * i));
-    ij__put(k, at + 2 * i, _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(_mm256_and_si256(x, low)), bias));
-    ij__put(k, at + 2 * i + 1, _mm256_fmadd_ps(sixteenth, _mm256_cvtepi32_ps(_mm256_and_si256(x, high)), bias));
-  }
-}
-
 /* Which two bytes hold each of eight codes that begin at byte `b`, in the low half of its place. */
 #define IJ_PAIR(b, i) (char)((b) + (i)), (char)((b) + (i) + 1), -1, -1
 #define IJ_PLACES_5(b)                                                                                                    \

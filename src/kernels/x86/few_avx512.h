@@ -35,9 +35,8 @@ CODED int few_rows(const int nt) { return nt < 4 ? 4 : 2; }
 
 /* ---- decoding ------------------------------------------------------------------------------------------------------------------- */
 
-/* A chunk of a row, made ready: tables or scales of its halves, and its codes, which a type of five bits puts together first. */
+/* A chunk of a row, made ready: scales of its halves, or its codes, which a type of five bits puts together first. */
 typedef struct few_source {
-  __m512 table[2];
   const uint8_t *codes;
   const float *s;
   _Alignas(64) uint8_t bytes[64];
@@ -56,21 +55,13 @@ CODED void few_q5_k(uint8_t *bytes, const uint8_t *b, const int j) {
 /* Chunk j from value c of a row on, whose scales begin at value `from`; c is the start of a block where blocks have more than a chunk,
  * else j is 0. Unsigned, because divisions of signed numbers by powers of two take several operations, for which the multiply-adds
  * would have to make room. */
-CODED void few_open(few_source *o, const fused_row *r, uint64_t c, uint64_t from, const int j, const ij_dtype type, const int shift) {
-  const __m512 i16 = iota();
+CODED void few_open(few_source *o, const fused_row *r, uint64_t c, uint64_t from, const int j, const ij_dtype type) {
   const uint8_t *b = r->codes + c / (uint64_t)coded_len(type) * (uint64_t)coded_bytes(type);
   switch (type) {
     case IJ_DTYPE_Q5_K:
       o->s = r->scales + (c - from) / 16 + 4 * j;
       few_q5_k(o->bytes, b, j);
       IN_MEMORY(o->bytes);
-      break;
-    case IJ_DTYPE_AFFINE4:
-      o->codes = b;
-      for (int i = 0; i < 2; i++) {
-        const uint64_t g = (c + 32 * (uint64_t)i - from) >> shift;
-        o->table[i] = _mm512_fmadd_ps(i16, _mm512_set1_ps(r->scales[g]), _mm512_set1_ps(r->biases[g]));
-      }
       break;
     default: o->codes = b; /* NVFP4_SPLIT */
   }
@@ -82,7 +73,6 @@ CODED __m512 few_take(const few_source *o, const fused_row *r, uint64_t c, const
   switch (type) {
     case IJ_DTYPE_Q5_K:
       return _mm512_fmsub_ps(_mm512_cvtepi32_ps(bytes16(o->bytes + 16 * i)), _mm512_set1_ps(o->s[2 * half]), _mm512_set1_ps(o->s[2 * half + 1]));
-    case IJ_DTYPE_AFFINE4: return lookup(o->table[half], paired_nibbles(o->codes + 8 * i));
     default: /* NVFP4_SPLIT */
       return lookup(_mm512_load_ps(ij__fp4_tables.nvfp4_split[r->bytes[c / 16 + i]]), paired_nibbles(o->codes + 8 * i));
   }
@@ -146,9 +136,9 @@ CODED void few_by_rows(vec (*sum)[FEW_NT], const fused_row *row, const float *x,
 
 /* n_vec times sixteen values of chunk j from value c on, of x at x. */
 CODED void few_chunk(vec (*sum)[FEW_NT], const fused_row *row, const float *x, uint64_t c, uint64_t from, const int j, const int n_vec,
-                     const int shift, const ij_dtype type, const int nt) {
+                     const ij_dtype type, const int nt) {
   few_source o[4];
-  UNROLL for (int r = 0; r < few_rows(nt); r++) few_open(&o[r], &row[r], c, from, j, type, shift);
+  UNROLL for (int r = 0; r < few_rows(nt); r++) few_open(&o[r], &row[r], c, from, j, type);
   UNROLL for (int i = 0; i < n_vec; i++) {
     vec w[4];
     UNROLL for (int r = 0; r < few_rows(nt); r++) w[r] = few_take(&o[r], &row[r], c, i, type);
@@ -162,7 +152,7 @@ CODED void few_chunk(vec (*sum)[FEW_NT], const fused_row *row, const float *x, u
 
 /* Types whose rows are decoded together, by few_open and few_take. */
 CODED bool few_together(const ij_dtype type) {
-  return type == IJ_DTYPE_Q5_K || type == IJ_DTYPE_AFFINE4 || type == IJ_DTYPE_NVFP4_SPLIT;
+  return type == IJ_DTYPE_Q5_K || type == IJ_DTYPE_NVFP4_SPLIT;
 }
 
 /* `span` values from value c on, of x at x. */
@@ -170,7 +160,7 @@ CODED void few_span_of(vec (*sum)[FEW_NT], const fused_row *row, const float *x,
                        const int shift, const ij_dtype type, const int nt) {
   if (few_together(type)) {
     const int n_chunk = (int)IJ_MAX(span / FEW_CHUNK, (int64_t)1), n_vec = (int)(IJ_MIN(span, (int64_t)FEW_CHUNK) / 16);
-    UNROLL for (int j = 0; j < n_chunk; j++) few_chunk(sum, row, x + j * FEW_CHUNK * nt, c, from, j, n_vec, shift, type, nt);
+    UNROLL for (int j = 0; j < n_chunk; j++) few_chunk(sum, row, x + j * FEW_CHUNK * nt, c, from, j, n_vec, type, nt);
   } else {
     few_by_rows(sum, row, x, c, from, span, shift, type, nt);
   }

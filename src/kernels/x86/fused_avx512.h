@@ -16,7 +16,7 @@ typedef enum lane_order {
 } lane_order;
 
 CODED lane_order order_of(const ij_dtype type) {
-  if (type == IJ_DTYPE_AFFINE4 || type == IJ_DTYPE_NVFP4_SPLIT || type == IJ_DTYPE_MXFP4_SPLIT) return ORDER_PAIRS;
+  if (type == IJ_DTYPE_NVFP4_SPLIT || type == IJ_DTYPE_MXFP4_SPLIT) return ORDER_PAIRS;
   return type == IJ_DTYPE_NVFP4 ? ORDER_QUARTERS : ORDER_PLAIN;
 }
 

@@ -9,24 +9,7 @@
 #ifndef IJ_KERNELS_X86_INTS_AVX2_H
 #define IJ_KERNELS_X86_INTS_AVX2_H
 
-#include <immintrin.h>
-#include <stdint.h>
-#include <string.h>
-
-#define LANES 8
-#define v_prefetch(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
-
-static inline __m256i load_ints(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
-
-static inline void copy_line(uint8_t *to, const uint8_t *from) {
-  for (int i = 0; i < 64; i += 32) _mm256_storeu_si256((__m256i *)(void *)(to + i), load_ints(from + i));
-}
-
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 32")
-#endif
+#include "kernels/x86/ints_vec_avx2.h"
 
 #include "kernels/x86/ints_rows.h"
 
@@ -53,23 +36,6 @@ typedef struct ints_decoded {
   heads h;
 } ints_decoded;
 
-CODED __m256i load_two(const uint8_t *low, const uint8_t *high) {
-  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)low)),
-                                 _mm_loadu_si128((const __m128i *)(const void *)high), 1);
-}
-
-/* out[i]: bytes 4 * i to 4 * i + 3 of the 16 at p of each of eight rows. */
-CODED void transpose_rows(__m256i out[4], const uint8_t *p, int64_t pitch) {
-  __m256i z[4];
-  UNROLL for (int i = 0; i < 4; i++) z[i] = load_two(p + i * pitch, p + (4 + i) * pitch);
-  const __m256i a = _mm256_unpacklo_epi32(z[0], z[1]), b = _mm256_unpackhi_epi32(z[0], z[1]);
-  const __m256i c = _mm256_unpacklo_epi32(z[2], z[3]), d = _mm256_unpackhi_epi32(z[2], z[3]);
-  out[0] = _mm256_unpacklo_epi64(a, c);
-  out[1] = _mm256_unpackhi_epi64(a, c);
-  out[2] = _mm256_unpacklo_epi64(b, d);
-  out[3] = _mm256_unpackhi_epi64(b, d);
-}
-
 /* Byte i of each lane times dmin, for i from 0 to 3. */
 CODED void scale_offsets(__m256 out[4], __m256 dmin, __m256i z) {
   const __m256i low = _mm256_set1_epi32(0xff);
@@ -93,9 +59,6 @@ CODED void read_heads(heads *h, const uint8_t *p, int64_t pitch) {
   scale_offsets(h->offset, dmin, _mm256_and_si256(z[2], low6));
   scale_offsets(h->offset + 4, dmin, _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi32(z[3], 4), low4), _mm256_and_si256(_mm256_srli_epi32(z[2], 2), two)));
 }
-
-/* Four bytes in every lane. Read as one, since compilers make three instructions of what memcpy says. */
-CODED __m256i four_of(const void *p) { return _mm256_set1_epi32(*(const int32_t *)p); }
 
 /* y after one more block, whose sums of codes times digits, scaled, are a. */
 CODED __m256 add_block(__m256 y, const __m256i a[3], const heads *h, const ij_ints *x) {
@@ -148,7 +111,10 @@ static void few_any(const ints_piece *p, ints_feed *f) {
 
 /* ---- many tokens: a block of 32 rows is taken apart first ---- */
 
-static void decode_block(ints_decoded *d, const uint8_t *block, int64_t pitch) {
+/* Block b of the rows of the piece from r on. */
+static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_t r) {
+  const int64_t pitch = p->pitch;
+  const uint8_t *block = p->buffer + b * p->block_bytes + r * pitch;
   const __m256i low4 = _mm256_set1_epi8(0x0f);
   read_heads(&d->h, block, pitch);
   for (int g = 0; g < 8; g += 2) {

@@ -4,13 +4,19 @@
  * order and a little at a time. So rows are taken in pieces, a few from each quarter of a call's rows, and copied to a buffer in the caches,
  * line by line in turns, while the piece before is multiplied. What is copied next has been fetched by then.
  *
- * The including file defines LANES, rows of a register, copy_line (LINE bytes) and v_prefetch.
+ * The including file defines LANES, rows of a register, copy_line (LINE bytes), copy_short (fewer) and v_prefetch; and SIDED where rows have
+ * scales and biases beside their codes. Then a row of a piece lies in the buffer as [scales][biases][codes], so that loads of more scales than
+ * there are stay inside it.
  */
 #ifndef IJ_KERNELS_X86_INTS_ROWS_H
 #define IJ_KERNELS_X86_INTS_ROWS_H
 
 #include "kernels/ints.h"
 #include "kernels/x86/coded_consts.h"
+
+#ifndef SIDED
+#define SIDED 0
+#endif
 
 /* For what is a function of its own because compilers keep less in registers in one that holds it all. */
 #define NOINLINE static __attribute__((noinline))
@@ -19,24 +25,31 @@ enum {
   STREAMS = 4,
   TILE = 2, WIDE = 2,     /* tokens and registers of rows that are multiplied at a time where there are many tokens */
   GROUPS = 32 / LANES,    /* registers of rows that a piece has for them; for few tokens it has one */
-  PIECE_BLOCKS = 32,      /* blocks of a row that a piece has at most */
+  PIECE_BLOCKS = 32,      /* blocks of a row that a piece has at most, */
+  PIECE_ROW_BYTES = PIECE_BLOCKS * 144, /* and bytes of it */
   LINE = 64,              /* bytes of a row that are copied at a time */
   FETCH_BYTES = 2304,     /* of a stream, between what is copied and what is fetched: at least so many, in whole rows */
   TOKENS_MAX = 1024       /* more are multiplied in portions */
 };
 
-/* The rows of a call in streams of `quarter` rows. The last of them may begin before the others end: then some rows are multiplied twice. */
+/* The rows of a call in streams of `quarter` rows. The last of them may begin before the others end: then some rows are multiplied twice.
+ * A block is 256 values, or what is left at the end of a row. */
 typedef struct ints_rows {
-  const uint8_t *w;
+  const uint8_t *w, *side[2];              /* side: scales and biases */
   int64_t stride, quarter, first[STREAMS]; /* bytes between rows; rows of a stream, in whole pieces; first row of each */
-  int64_t n_row, n_block, block_bytes;
+  int64_t n_row, n_block, block_bytes, row_bytes, piece_blocks;
+  int64_t side_stride, side_bytes, side_row; /* bytes between rows of a side; of a block there, of a row */
+  int64_t codes_at;                        /* from the start of a row in the buffers */
   int64_t pitch;                           /* bytes between rows in the buffers */
   int rows, per;                           /* of a piece; of each stream in a piece */
+  ij_dtype type;
 } ints_rows;
 
 /* A piece in a buffer, and what it is multiplied by. */
 typedef struct ints_piece {
-  const uint8_t *buffer;
+  const ints_rows *of;
+  const ij_matmul *m;
+  const uint8_t *buffer; /* the codes of the first row */
   int64_t pitch, block_bytes;
   int rows;
   const ij_ints *const *x; /* [token]: first block of the row */
@@ -50,29 +63,64 @@ typedef struct ints_feed {
   const uint8_t *at, *ahead[STREAMS];      /* its row in the first stream; the rows to fetch */
   uint8_t *to;
   int64_t row, begin, offset, bytes;       /* number of the row in its stream; bytes of it before the stretch, in the stretch, of the stretch */
+  int64_t b0;                              /* first block of the stretch */
   int64_t left, total, due;                /* lines of each stream; in units of which feed_some's den are one */
   int64_t from[STREAMS], place;            /* bytes between the streams, and between them in the buffer */
 } ints_feed;
 
-/* At least so many bytes further on, in whole rows. */
-static void feed_row(ints_feed *f) {
-  const ints_rows *c = f->rows;
-  const int64_t later = f->row + ij__div_up(FETCH_BYTES, c->n_block * c->block_bytes);
-  f->at = c->w + f->row * c->stride + f->begin;
-  for (int s = 0; s < STREAMS; s++) {
-    if (later < c->quarter) {
-      f->ahead[s] = c->w + (c->first[s] + later) * c->stride + f->begin;
-    } else if (f->next && later - c->quarter < f->next->quarter) {
-      f->ahead[s] = f->next->w + (f->next->first[s] + later - c->quarter) * f->next->stride + f->begin;
+CODED void copy_bytes(uint8_t *to, const uint8_t *from, int64_t n) {
+  if (n < LINE) {
+    copy_short(to, from, n);
+  } else {
+    for (int64_t i = 0; i < n; i += LINE) copy_line(to + IJ_MIN(i, n - LINE), from + IJ_MIN(i, n - LINE));
+  }
+}
+
+/* Scales and biases of a row's blocks from b0 on, at most as many as a piece has, to where it lies in a buffer. */
+CODED void copy_sides(uint8_t *to, const ints_rows *c, int64_t row, int64_t b0) {
+  const int64_t at = b0 * c->side_bytes, room = c->piece_blocks * c->side_bytes, n = IJ_MIN(room, c->side_row - at);
+  UNROLL for (int i = 0; i < 2; i++) {
+    const uint8_t *from = c->side[i] + row * c->side_stride + at;
+    if (n == LINE) {
+      copy_line(to + i * room, from);
     } else {
-      f->ahead[s] = f->at;
+      copy_bytes(to + i * room, from, n);
     }
   }
 }
 
+CODED void fetch_sides(const ints_rows *c, int64_t row, int64_t b0) {
+  const int64_t at = b0 * c->side_bytes, n = IJ_MIN(c->piece_blocks * c->side_bytes, c->side_row - at);
+  UNROLL for (int i = 0; i < 2; i++) {
+    const uint8_t *from = c->side[i] + row * c->side_stride + at;
+    v_prefetch(from);
+    for (int64_t line = LINE; line < n; line += LINE) v_prefetch(from + line);
+  }
+}
+
+/* What is fetched lies at least so many bytes further on, in whole rows. */
+static void feed_row(ints_feed *f) {
+  const ints_rows *c = f->rows, *from = c;
+  const int64_t later = f->row + ij__div_up(FETCH_BYTES, c->row_bytes);
+  int64_t row = f->row;
+  if (later < c->quarter) {
+    row = later;
+  } else if (f->next && later - c->quarter < f->next->quarter) {
+    from = f->next;
+    row = later - c->quarter;
+  }
+  f->at = c->w + f->row * c->stride + f->begin;
+  UNROLL for (int s = 0; s < STREAMS; s++) {
+    f->ahead[s] = from->w + (from->first[s] + row) * from->stride + f->begin;
+    if (SIDED) copy_sides(f->to - c->codes_at + s * f->place, c, c->first[s] + f->row, f->b0);
+    if (SIDED) fetch_sides(from, from->first[s] + row, f->b0);
+  }
+}
+
 static void feed_start(ints_feed *f, const ints_rows *c, const ints_rows *next, uint8_t *to, int64_t first, int64_t b0) {
-  const int64_t n_block = IJ_MIN(c->n_block - b0, (int64_t)PIECE_BLOCKS);
-  *f = (ints_feed){.rows = c, .next = next, .to = to, .row = first, .begin = b0 * c->block_bytes, .bytes = n_block * c->block_bytes};
+  const int64_t begin = b0 * c->block_bytes;
+  *f = (ints_feed){.rows = c, .next = next, .to = to + c->codes_at, .row = first, .b0 = b0, .begin = begin};
+  f->bytes = IJ_MIN(c->row_bytes - begin, c->piece_blocks * c->block_bytes);
   f->place = c->per * c->pitch;
   f->left = f->total = ij__div_up(f->bytes, LINE) * c->per;
   for (int s = 0; s < STREAMS; s++) f->from[s] = c->first[s] * c->stride;
@@ -104,11 +152,33 @@ static void feed_rest(ints_feed *f) {
   while (f->left > 0) feed_step(f);
 }
 
-static ints_rows ints_rows_of(const void *w, int64_t stride, int64_t n_row, int64_t n_block, int rows, int64_t block_bytes) {
-  ints_rows c = {.w = w, .stride = stride, .n_row = n_row, .n_block = n_block, .block_bytes = block_bytes, .rows = rows, .per = rows / STREAMS};
+/* Where codes begin in a row of the buffer that has n_block blocks. */
+static int64_t codes_place(const ints_rows *c, int64_t n_block) { return (int64_t)ij__align_up((size_t)(2 * n_block * c->side_bytes), 64); }
+
+/* Scales and biases, and pieces that have room for them; all of about the same length, so that the last of a row has a line of codes too. */
+static void add_sides(ints_rows *c, const ij_matmul *m, const void *scales, const void *biases) {
+  int64_t most = PIECE_BLOCKS;
+  c->side[0] = scales;
+  c->side[1] = biases;
+  c->side_stride = m->side_stride;
+  c->side_bytes = IJ_INTS / m->group * ij__dtype_block_bytes(m->side_dtype);
+  c->side_row = m->k / m->group * ij__dtype_block_bytes(m->side_dtype);
+  while (codes_place(c, most) + most * c->block_bytes > PIECE_ROW_BYTES) most--;
+  c->piece_blocks = ij__div_up(c->n_block, ij__div_up(c->n_block, most));
+  c->codes_at = codes_place(c, c->piece_blocks);
+}
+
+/* n_row rows of the type from w on, in pieces of `rows`. */
+static ints_rows ints_rows_of(const ij_matmul *m, const void *w, const void *scales, const void *biases, int64_t n_row, int rows, ij_dtype type) {
+  const int64_t n_block = ij__div_up(m->k, (int64_t)IJ_INTS), block_bytes = ij__dtype_row_bytes(type, IJ_INTS);
+  ints_rows c = {.w = w, .stride = m->w_stride, .n_row = n_row, .n_block = n_block, .block_bytes = block_bytes, .rows = rows, .type = type};
+  c.per = rows / STREAMS;
+  c.row_bytes = ij__dtype_row_bytes(type, m->k);
+  c.piece_blocks = IJ_MIN(n_block, (int64_t)PIECE_BLOCKS);
+  if (SIDED) add_sides(&c, m, scales, biases);
   c.quarter = ij__div_up(n_row, rows) * c.per;
   for (int s = 0; s < STREAMS; s++) c.first[s] = IJ_MIN(s * c.quarter, n_row - c.quarter);
-  c.pitch = (int64_t)ij__align_up((size_t)(IJ_MIN(n_block, (int64_t)PIECE_BLOCKS) * block_bytes), 64);
+  c.pitch = (int64_t)ij__align_up((size_t)(c.codes_at + c.piece_blocks * block_bytes), 64);
   return c;
 }
 

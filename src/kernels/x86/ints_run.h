@@ -1,5 +1,6 @@
 /* ints_run.h: a whole product in integers, piece by piece; included last by the files of both x86 levels, which define FEW and few_any, a piece
  * of LANES rows by at most so many tokens; ints_decoded and decode_block, a block of LANES rows; tile, WIDE of those by at most TILE tokens.
+ * Where it defines SIDED, also few_ints: what few_any wants to have as x, made of the blocks that are there.
  */
 #ifndef IJ_KERNELS_X86_INTS_RUN_H
 #define IJ_KERNELS_X86_INTS_RUN_H
@@ -24,8 +25,7 @@ static void many_tokens(const ints_piece *p, ints_feed *f) {
   const int64_t steps = 4 * (GROUPS / WIDE) * p->n_block * ij__div_up(p->n_token, TILE); /* of copying meanwhile */
   ints_decoded d[GROUPS];
   for (int64_t b = 0; b < p->n_block; b++) {
-    const uint8_t *block = p->buffer + b * p->block_bytes;
-    for (int r = 0; r < GROUPS; r++) decode_block(&d[r], block + r * LANES * p->pitch, p->pitch);
+    for (int r = 0; r < GROUPS; r++) decode_block(&d[r], p, b, r * LANES);
     for (int64_t t = 0; t < p->n_token; t += TILE) {
       const ij_ints *x[TILE], *next[TILE];
       const int64_t n = IJ_MIN((int64_t)TILE, p->n_token - t);
@@ -52,7 +52,7 @@ enum {
   MADE_AT = SUMS_BYTES + 2 * IJ_PIECE_BYTES,
   MADE_BLOCKS = (IJ_SCRATCH_ALIGNED * (int)sizeof(float) - MADE_AT) / (int)sizeof(ij_ints)
 };
-_Static_assert(GROUPS * LANES * PIECE_BLOCKS * 144 <= IJ_PIECE_BYTES, "a piece must fit");
+_Static_assert(GROUPS * LANES * PIECE_ROW_BYTES <= IJ_PIECE_BYTES, "a piece must fit");
 
 /* What stays the same for all rows of a call. */
 typedef struct ints_call {
@@ -68,12 +68,15 @@ static void few_rows(const ints_call *c, ints_piece *p) {
   const ints_rows *r = &c->rows;
   ints_feed nothing = {.left = 0};
   memset(p->sums, 0, (size_t)(p->n_token * r->rows) * sizeof *p->sums);
-  p->buffer = c->buffer[0];
+  p->buffer = c->buffer[0] + r->codes_at;
   for (p->b0 = 0; p->b0 < r->n_block; p->b0 += p->n_block) {
-    p->n_block = IJ_MIN(r->n_block - p->b0, (int64_t)PIECE_BLOCKS);
+    const int64_t begin = p->b0 * r->block_bytes;
+    p->n_block = IJ_MIN(r->n_block - p->b0, r->piece_blocks);
     for (int64_t i = 0; i < r->rows; i++) {
-      const uint8_t *row = r->w + IJ_MIN(i, r->n_row - 1) * r->stride;
-      memcpy(c->buffer[0] + i * r->pitch, row + p->b0 * r->block_bytes, (size_t)(p->n_block * r->block_bytes));
+      const int64_t row = IJ_MIN(i, r->n_row - 1);
+      uint8_t *to = c->buffer[0] + i * r->pitch;
+      memcpy(to + r->codes_at, r->w + row * r->stride + begin, (size_t)IJ_MIN(p->n_block * r->block_bytes, r->row_bytes - begin));
+      if (SIDED) copy_sides(to, r, row, p->b0);
     }
     multiply_piece(p, &nothing);
   }
@@ -81,13 +84,24 @@ static void few_rows(const ints_call *c, ints_piece *p) {
   if (c->room) c->room->piece.loop = 0;
 }
 
+/* How a room knows that buffer `at` has the first piece of these rows. */
+static ij_x_piece piece_key(const ints_call *c, const ints_rows *r, int64_t at) {
+  ij_x_piece key = {.loop = c->m->loop, .w = r->w, .w_stride = r->stride, .n = r->n_row, .k = c->m->k, .rows = r->rows, .type = r->type, .at = at};
+  key.scales = r->side[0];
+  key.biases = r->side[1];
+  key.side_stride = r->side_stride;
+  key.side_bytes = r->side_bytes;
+  return key;
+}
+
 /* The first piece, which lies in a buffer already if it was announced; the number of the buffer. */
 static int first_piece(const ints_call *c) {
   const ints_rows *r = &c->rows;
   ij_x_room *room = c->room;
-  if (room && room->piece.loop == c->m->loop && room->piece.w == r->w && room->piece.w_stride == r->stride && room->piece.n == r->n_row &&
-      room->piece.k == c->m->k && room->piece.rows == r->rows)
-    return room->piece.at;
+  if (room && room->piece.loop == c->m->loop) {
+    const ij_x_piece key = piece_key(c, r, room->piece.at);
+    if (memcmp(&key, &room->piece, sizeof key) == 0) return (int)key.at;
+  }
   ints_feed f;
   feed_start(&f, r, NULL, c->buffer[0], 0, 0);
   feed_rest(&f);
@@ -97,13 +111,8 @@ static int first_piece(const ints_call *c) {
 /* Buffer `at` now holds the first piece of what comes next. */
 static void remember_piece(const ints_call *c, int at) {
   if (!c->room) return;
-  c->room->piece.loop = c->next.n_row > 0 ? c->m->loop : 0;
-  c->room->piece.w = c->next.w;
-  c->room->piece.w_stride = c->next.stride;
-  c->room->piece.n = c->next.n_row;
-  c->room->piece.k = c->m->k;
-  c->room->piece.rows = c->next.rows;
-  c->room->piece.at = at;
+  c->room->piece = piece_key(c, &c->next, at);
+  if (c->next.n_row == 0) c->room->piece.loop = 0;
 }
 
 static void all_rows(const ints_call *c, ints_piece *p) {
@@ -113,8 +122,8 @@ static void all_rows(const ints_call *c, ints_piece *p) {
   for (int64_t first = 0; first < r->quarter; first += r->per) {
     memset(p->sums, 0, (size_t)(p->n_token * r->rows) * sizeof *p->sums);
     for (p->b0 = 0; p->b0 < r->n_block; p->b0 += p->n_block, at = !at) {
-      p->n_block = IJ_MIN(r->n_block - p->b0, (int64_t)PIECE_BLOCKS);
-      p->buffer = c->buffer[at];
+      p->n_block = IJ_MIN(r->n_block - p->b0, r->piece_blocks);
+      p->buffer = c->buffer[at] + r->codes_at;
       if (p->b0 + p->n_block < r->n_block) {
         feed_start(&f, r, next, c->buffer[!at], first, p->b0 + p->n_block);
       } else if (first + r->per < r->quarter) {
@@ -133,13 +142,16 @@ static void all_rows(const ints_call *c, ints_piece *p) {
 /* Rows [r0, r1) for n tokens, whose first blocks are x. */
 static void ints_run(const ij_matmul *m, int64_t r0, int64_t r1, const ij_ints *const *x, int64_t n, float *y, char *scratch, ij_dtype type) {
   const int rows = n <= FEW ? LANES : GROUPS * LANES, next_rows = m->next_tokens <= FEW ? LANES : GROUPS * LANES;
-  const int64_t n_block = m->k / IJ_INTS, block_bytes = ij__dtype_block_bytes(type);
   ints_call c = {.m = m, .y = y + r0, .room = m->loop ? m->x_room : NULL};
   for (int i = 0; i < 2; i++) c.buffer[i] = c.room ? c.room->pieces[i] : (uint8_t *)scratch + SUMS_BYTES + i * IJ_PIECE_BYTES;
-  c.rows = ints_rows_of((const char *)m->w + r0 * m->w_stride, m->w_stride, r1 - r0, n_block, rows, block_bytes);
-  if (c.room && m->w_next && m->n_next > 0) c.next = ints_rows_of(m->w_next, m->w_stride, m->n_next, n_block, next_rows, block_bytes);
+  const ij_stretch first = ij__stretch_of(m, r0);
+  c.rows = ints_rows_of(m, first.row, first.scales, first.biases, r1 - r0, rows, type);
+  if (c.room && m->w_next && m->n_next > 0 && (!SIDED || m->scales_next)) {
+    c.next = ints_rows_of(m, m->w_next, m->scales_next, m->biases_next, m->n_next, next_rows, type);
+  }
   if (too_few_rows(&c.next)) c.next.n_row = 0;
-  ints_piece p = {.pitch = c.rows.pitch, .block_bytes = block_bytes, .rows = rows, .x = x, .n_token = n, .sums = (float *)(void *)scratch};
+  ints_piece p = {.of = &c.rows, .m = m, .pitch = c.rows.pitch, .block_bytes = c.rows.block_bytes, .rows = rows, .x = x, .n_token = n};
+  p.sums = (float *)(void *)scratch;
   if (too_few_rows(&c.rows)) {
     few_rows(&c, &p);
   } else {
@@ -147,23 +159,47 @@ static void ints_run(const ij_matmul *m, int64_t r0, int64_t r1, const ij_ints *
   }
 }
 
+/* Left to the scalar product: rows that are too long for a worker's scratch, and those with sides that are rare or with less than a line of codes. */
+static bool left_out(const ij_matmul *m) {
+  const int64_t n_block = ij__div_up(m->k, (int64_t)IJ_INTS);
+  if (SIDED) return m->side_dtype == IJ_DTYPE_F32 || m->k < 2 * LINE || FEW * n_block > MADE_BLOCKS;
+  return !m->ints && n_block > MADE_BLOCKS;
+}
+
 /* Tokens in portions for which there is room, of which x is made into integers first where the caller has not. */
 static void ints_matmul(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, ij_dtype type) {
   char *base = (char *)ij__aligned64(scratch);
-  const int64_t most = m->ints ? TOKENS_MAX : IJ_MIN((int64_t)TOKENS_MAX, MADE_BLOCKS / (m->k / IJ_INTS));
+  const int64_t n_block = ij__div_up(m->k, (int64_t)IJ_INTS);
+  const int64_t most = m->ints ? TOKENS_MAX : IJ_MIN((int64_t)TOKENS_MAX, MADE_BLOCKS / n_block);
+  ij_ints *made = (ij_ints *)(void *)(base + MADE_AT);
   const ij_ints *x[TOKENS_MAX];
   if (r0 >= r1) return;
-  if (most == 0) {
-    ij__matmul_q4_k_ref(m, r0, r1, scratch);
-    return;
-  }
   for (int64_t t0 = 0, n; t0 < m->n; t0 += n) {
     n = IJ_MIN(most, m->n - t0);
-    ij__ints_tokens(x, m, t0, n, (ij_ints *)(void *)(base + MADE_AT), ij__to_ints_avx2);
+    ij__ints_tokens(x, m, t0, n, made, ij__to_ints_avx2);
+#if SIDED
+    if (n <= FEW) few_ints(x, m, n, made);
+#endif
     ints_run(m, r0, r1, x, n, m->y + t0 * m->ldy, base, type);
   }
 }
 
-static void matmul_q4_k(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) { ints_matmul(m, r0, r1, scratch, IJ_DTYPE_Q4_K); }
+#if SIDED
+static void matmul_affine4(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {
+  if (left_out(m)) {
+    ij__matmul_affine4_ref(m, r0, r1, scratch);
+  } else {
+    ints_matmul(m, r0, r1, scratch, IJ_DTYPE_AFFINE4);
+  }
+}
+#else
+static void matmul_q4_k(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {
+  if (left_out(m)) {
+    ij__matmul_q4_k_ref(m, r0, r1, scratch);
+  } else {
+    ints_matmul(m, r0, r1, scratch, IJ_DTYPE_Q4_K);
+  }
+}
+#endif
 
 #endif

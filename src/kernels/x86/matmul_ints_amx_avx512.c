@@ -5,7 +5,8 @@
  * The scale of a group has six bits. A code times either half of them fits into a byte, so a block is taken apart into two numbers for each
  * value, and sums over each of both for a whole block are exact. The definition is ref/ints_ref.c.
  */
-#include "kernels/x86/ints_avx512.h"
+#include "kernels/ints.h"
+#include "kernels/x86/ints_q4_k_avx512.h"
 
 enum {
   BLOCK_BYTES = 144,

@@ -4,17 +4,7 @@
  * The sum of sixteen codes of four bits times digits of a byte fits into 16 bits: then one instruction multiplies it by its group's scale and
  * adds it up.
  */
-#include "kernels/x86/ints_avx512.h"
-
-static inline void copy_line(uint8_t *to, const uint8_t *from) { _mm512_storeu_si512((void *)to, _mm512_loadu_si512((const void *)from)); }
-
-/* The loop over a block in one piece is quicker by a tenth with GCC, and takes twice the time with clang. */
-#if defined(__clang__)
-#define UNROLL_HALVES
-#else
-#define UNROLL_HALVES UNROLL
-#endif
-
+#include "kernels/x86/ints_q4_k_avx512.h"
 #include "kernels/x86/ints_rows.h"
 
 enum { FEW = 2 }; /* tokens whose sums are in registers while weights are taken apart */
@@ -24,9 +14,6 @@ typedef struct ints_decoded {
   __m512i codes[IJ_INTS / 4];
   heads h;
 } ints_decoded;
-
-/* Four bytes in every lane. Read as one, since compilers make three instructions of what memcpy says. */
-CODED __m512i four_of(const void *p) { return _mm512_set1_epi32(*(const int32_t *)p); }
 
 /* y after one more block, whose sums of codes times digits, scaled, are a. */
 CODED __m512 add_block(__m512 y, const __m512i a[3], const heads *h, const ij_ints *x) {
@@ -93,7 +80,10 @@ static void few_any(const ints_piece *p, ints_feed *f) {
 
 /* ---- many tokens: a block of 32 rows is taken apart first ---- */
 
-static void decode_block(ints_decoded *d, const uint8_t *block, int64_t pitch) {
+/* Block b of the rows of the piece from r on. */
+static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_t r) {
+  const int64_t pitch = p->pitch;
+  const uint8_t *block = p->buffer + b * p->block_bytes + r * pitch;
   const __m512i low4 = _mm512_set1_epi8(0x0f);
   read_heads(&d->h, block, pitch);
   for (int g = 0; g < 8; g += 2) {

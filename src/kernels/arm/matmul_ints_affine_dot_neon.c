@@ -1,0 +1,8 @@
+/* matmul_ints_affine_dot_neon.c: products in integers of AFFINE4 on processors with dot products of bytes (FEAT_DotProd). */
+#include "kernels/arm/ints_neon.h"
+
+#include "kernels/arm/ints_dots_dot_neon.h"
+#include "kernels/arm/ints_affine_neon.h"
+#include "kernels/arm/ints_run_neon.h"
+
+void ij__ints_affine_dot_fill_neon(ij_kernels *k) { k->matmul[IJ_DTYPE_AFFINE4] = matmul_affine4; }

@@ -1,0 +1,68 @@
+/* ints_vec_avx2.h: registers of eight rows, for products in integers at the AVX2 level: rows that lie `pitch` bytes apart to lanes, and copies. */
+#ifndef IJ_KERNELS_X86_INTS_VEC_AVX2_H
+#define IJ_KERNELS_X86_INTS_VEC_AVX2_H
+
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/x86/coded_consts.h"
+
+#define LANES 8
+#define v_prefetch(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
+
+static inline __m256i load_ints(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
+
+static inline void copy_line(uint8_t *to, const uint8_t *from) {
+  for (int i = 0; i < 64; i += 32) _mm256_storeu_si256((__m256i *)(void *)(to + i), load_ints(from + i));
+}
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
+/* n bytes, fewer than a line. */
+static inline void copy_short(uint8_t *to, const uint8_t *from, int64_t n) {
+  if (n >= 32) {
+    const __m256i first = load_ints(from), last = load_ints(from + n - 32);
+    _mm256_storeu_si256((__m256i *)(void *)to, first);
+    _mm256_storeu_si256((__m256i *)(void *)(to + n - 32), last);
+  } else if (n >= 16) {
+    memcpy(to, from, 16);
+    memcpy(to + n - 16, from + n - 16, 16);
+  } else if (n >= 8) {
+    memcpy(to, from, 8);
+    memcpy(to + n - 8, from + n - 8, 8);
+  } else {
+    for (int64_t i = 0; i < n; i += 2) memcpy(to + i, from + i, 2);
+  }
+}
+
+CODED __m256i load_two(const uint8_t *low, const uint8_t *high) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)low)),
+                                 _mm_loadu_si128((const __m128i *)(const void *)high), 1);
+}
+
+/* 4 x 4 values of 32 bits, transposed in each half. */
+CODED void transpose_halves(__m256i out[4], const __m256i z[4]) {
+  const __m256i a = _mm256_unpacklo_epi32(z[0], z[1]), b = _mm256_unpackhi_epi32(z[0], z[1]);
+  const __m256i c = _mm256_unpacklo_epi32(z[2], z[3]), d = _mm256_unpackhi_epi32(z[2], z[3]);
+  out[0] = _mm256_unpacklo_epi64(a, c);
+  out[1] = _mm256_unpackhi_epi64(a, c);
+  out[2] = _mm256_unpacklo_epi64(b, d);
+  out[3] = _mm256_unpackhi_epi64(b, d);
+}
+
+/* out[i]: bytes 4 * i to 4 * i + 3 of the 16 at p of each of eight rows. */
+CODED void transpose_rows(__m256i out[4], const uint8_t *p, int64_t pitch) {
+  __m256i z[4];
+  UNROLL for (int i = 0; i < 4; i++) z[i] = load_two(p + i * pitch, p + (4 + i) * pitch);
+  transpose_halves(out, z);
+}
+
+/* Four bytes in every lane. Read as one, since compilers make three instructions of what memcpy says. */
+CODED __m256i four_of(const void *p) { return _mm256_set1_epi32(*(const int32_t *)p); }
+
+#endif
