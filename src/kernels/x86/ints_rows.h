@@ -65,6 +65,9 @@ typedef struct ints_feed {
   int64_t row, begin, offset, bytes;       /* number of the row in its stream; bytes of it before the stretch, in the stretch, of the stretch */
   int64_t b0;                              /* first block of the stretch */
   int64_t left, total, due;                /* lines of each stream; in units of which feed_some's den are one */
+  const ints_rows *later;                  /* the rows to fetch belong to these; */
+  int64_t later_row;                       /* their number in a stream */
+  int sides;                               /* streams whose scales and biases of this row have been copied */
   int64_t from[STREAMS], place;            /* bytes between the streams, and between them in the buffer */
 } ints_feed;
 
@@ -110,11 +113,19 @@ static void feed_row(ints_feed *f) {
     row = later - c->quarter;
   }
   f->at = c->w + f->row * c->stride + f->begin;
-  UNROLL for (int s = 0; s < STREAMS; s++) {
-    f->ahead[s] = from->w + (from->first[s] + row) * from->stride + f->begin;
-    if (SIDED) copy_sides(f->to - c->codes_at + s * f->place, c, c->first[s] + f->row, f->b0);
-    if (SIDED) fetch_sides(from, from->first[s] + row, f->b0);
-  }
+  UNROLL for (int s = 0; s < STREAMS; s++) f->ahead[s] = from->w + (from->first[s] + row) * from->stride + f->begin;
+  if (!SIDED) return;
+  f->later = from;
+  f->later_row = row;
+  f->sides = 0;
+}
+
+/* Scales and biases of the row in one more stream: not in all at once, because what is multiplied meanwhile has to wait for a burst. */
+CODED void feed_sides(ints_feed *f) {
+  const ints_rows *c = f->rows;
+  const int s = f->sides++;
+  copy_sides(f->to - c->codes_at + s * f->place, c, c->first[s] + f->row, f->b0);
+  fetch_sides(f->later, f->later->first[s] + f->later_row, f->b0);
 }
 
 static void feed_start(ints_feed *f, const ints_rows *c, const ints_rows *next, uint8_t *to, int64_t first, int64_t b0) {
@@ -134,9 +145,12 @@ CODED void feed_step(ints_feed *f) {
     copy_line(f->to + offset + s * f->place, f->at + offset + f->from[s]);
     v_prefetch(f->ahead[s] + offset);
   }
+  if (SIDED && f->sides < STREAMS) feed_sides(f);
   f->left--;
   f->offset += LINE;
-  if (f->offset < f->bytes || f->left == 0) return;
+  if (f->offset < f->bytes && f->left > 0) return;
+  while (SIDED && f->sides < STREAMS) feed_sides(f);
+  if (f->left == 0) return;
   f->offset = 0;
   f->row++;
   f->to += f->rows->pitch;
