@@ -226,6 +226,7 @@ def mlx_cases():
         yield Case(f"mlx-c1-{bits}x{group}", mlx("C1", spec, unit=group, recipe_name="uniform"), kind="mlx-uniform")
     four = dict(bits=4, group=64, side="BF16")
     experts_only = lambda rng, base, cls: None if cls in ("dense", "experts", "shared") else False
+    yield Case("mlx-c1-wide", mlx("C1", four, unit=256, recipe_name="uniform"), decoded=True, kind="mlx-wide")
     yield Case("mlx-c1-experts-only", mlx("C1", four, experts_only, unit=64, recipe_name="experts_only"), kind="mlx")
     yield Case("mlx-c1-any", mlx("C1", four, any_affine), decoded=True, kind="mlx-mixed")
     yield Case("mlx-c2", mlx("C2", four, overrides, factors=True), kind="mlx")
