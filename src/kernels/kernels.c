@@ -6,25 +6,26 @@
 
 #include <pthread.h>
 
-static ij_kernels tables[IJ_BEYOND_COUNT][IJ_LEVEL_COUNT];
+static ij_kernels tables[2][IJ_BEYOND_COUNT][IJ_LEVEL_COUNT];
+static bool reads_in_place;
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 #if !defined(IJ_SCALAR_ONLY) && defined(__x86_64__)
-static void fill_ints(ij_kernels *k, ij_level level, ij_beyond most) {
-  ij__ints_fill_avx2(k);
-  ij__ints_affine_fill_avx2(k);
+static void fill_ints(ij_kernels *k, ij_level level, ij_beyond most, bool in_place) {
+  ij__ints_fill_avx2(k, in_place);
+  ij__ints_affine_fill_avx2(k, in_place);
   if (most < IJ_BEYOND_VECTORS) return;
   if (ij__cpu_has_avx_vnni()) {
-    ij__ints_vnni_fill_avx2(k);
-    ij__ints_affine_vnni_fill_avx2(k);
+    ij__ints_vnni_fill_avx2(k, in_place);
+    ij__ints_affine_vnni_fill_avx2(k, in_place);
   }
   if (level < IJ_LEVEL_AVX512 || !ij__cpu_has_vnni()) return;
-  ij__ints_fill_avx512(k);
-  ij__ints_affine_fill_avx512(k);
+  ij__ints_fill_avx512(k, in_place);
+  ij__ints_affine_fill_avx512(k, in_place);
   if (most >= IJ_BEYOND_TILES && ij__cpu_has_amx()) ij__ints_amx_fill_avx512(k);
 }
 
-static void fill_level(ij_kernels *k, ij_level level, ij_beyond most) {
+static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool in_place) {
   if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) {
     ij__elem_fill_avx2(k);
     ij__attn_fill_avx2(k);
@@ -48,10 +49,11 @@ static void fill_level(ij_kernels *k, ij_level level, ij_beyond most) {
     ij__matmul_books_fill_avx512(k);
     ij__matmul_dozens_fill_avx512(k);
   }
-  if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) fill_ints(k, level, most);
+  if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) fill_ints(k, level, most, in_place);
 }
 #elif !defined(IJ_SCALAR_ONLY) && defined(__aarch64__)
-static void fill_level(ij_kernels *k, ij_level level, ij_beyond most) {
+static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool in_place) {
+  (void)in_place;
   if (level != IJ_LEVEL_NEON) return;
   ij__elem_fill_neon(k);
   ij__attn_fill_neon(k);
@@ -64,21 +66,22 @@ static void fill_level(ij_kernels *k, ij_level level, ij_beyond most) {
   ij__ints_affine_dot_fill_neon(k);
 }
 #else
-static void fill_level(ij_kernels *k, ij_level level, ij_beyond most) {
+static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool in_place) {
   (void)k;
   (void)level;
   (void)most;
+  (void)in_place;
 }
 #endif
 
-static void fill(ij_kernels *k, ij_level level, ij_beyond most) {
+static void fill(ij_kernels *k, ij_level level, ij_beyond most, bool in_place) {
   ij__elem_fill_ref(k);
   ij__math_fill_ref(k);
   ij__attn_fill_ref(k);
   ij__decode_fill_ref(k);
   ij__matmul_fill_ref(k); /* after the decoders, which it uses */
   ij__ints_fill_ref(k);
-  fill_level(k, level, most);
+  fill_level(k, level, most, in_place);
   k->level = level;
 }
 
@@ -94,9 +97,10 @@ static bool available(ij_level level) {
 /* Fill functions are built for their level, so those of a level that this machine lacks may not even be called. */
 static void fill_tables(void) {
   ij__iq_floats_fill();
+  reads_in_place = ij__cpu_reads_in_place();
   for (int level = 0; level < IJ_LEVEL_COUNT; level++) {
     if (!available((ij_level)level)) continue;
-    for (int most = 0; most < IJ_BEYOND_COUNT; most++) fill(&tables[most][level], (ij_level)level, (ij_beyond)most);
+    for (int i = 0; i < 2 * IJ_BEYOND_COUNT; i++) fill(&tables[i % 2][i / 2][level], (ij_level)level, (ij_beyond)(i / 2), i % 2);
   }
 }
 
@@ -106,9 +110,12 @@ static int level_at_most(ij_level max_level) {
   return level;
 }
 
-const ij_kernels *ij__kernels_get_beyond(ij_level max_level, ij_beyond most) {
+const ij_kernels *ij__kernels_get_beyond(ij_level max_level, ij_beyond most, bool in_place) {
   pthread_once(&tables_once, fill_tables);
-  return &tables[most][level_at_most(max_level)];
+  return &tables[in_place][most][level_at_most(max_level)];
 }
 
-const ij_kernels *ij__kernels_get(ij_level max_level) { return ij__kernels_get_beyond(max_level, IJ_BEYOND_TILES); }
+const ij_kernels *ij__kernels_get(ij_level max_level) {
+  pthread_once(&tables_once, fill_tables);
+  return ij__kernels_get_beyond(max_level, IJ_BEYOND_TILES, reads_in_place);
+}

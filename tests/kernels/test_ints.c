@@ -15,13 +15,17 @@ static uint64_t n_loop;
 #define FOR_EACH_LEVEL(kernels) \
   for (const ij_kernels *kernels = ij__kernels_get(IJ_LEVEL_SCALAR); kernels; kernels = next_level(kernels))
 
-/* Of each level that this machine has, the tables of processors with nothing beyond it, with products of bytes in vectors, and its own. */
+/* The i-th of a level's tables: of processors with nothing beyond it, with products of bytes in vectors, and in tiles; that copy rows, or do not. */
+enum { N_TABLE = 2 * IJ_BEYOND_COUNT };
+static const ij_kernels *table_of(ij_level level, int i) { return ij__kernels_get_beyond(level, (ij_beyond)(i / 2), i % 2); }
+
+/* All tables of each level that this machine has. */
 static const ij_kernels *next_level(const ij_kernels *k) {
-  for (int most = 0; most + 1 < IJ_BEYOND_COUNT && k->level != IJ_LEVEL_SCALAR; most++) {
-    if (k == ij__kernels_get_beyond(k->level, (ij_beyond)most)) return ij__kernels_get_beyond(k->level, (ij_beyond)(most + 1));
+  for (int i = 0; i + 1 < N_TABLE && k->level != IJ_LEVEL_SCALAR; i++) {
+    if (k == table_of(k->level, i)) return table_of(k->level, i + 1);
   }
   for (int level = (int)k->level + 1; level < IJ_LEVEL_COUNT; level++) {
-    const ij_kernels *next = ij__kernels_get_beyond((ij_level)level, IJ_BEYOND_NOTHING);
+    const ij_kernels *next = table_of((ij_level)level, 0);
     if (next->level == (ij_level)level) return next;
   }
   return NULL;

@@ -16,11 +16,6 @@ CODED int64_t stretches_of(const ints_piece *p, int64_t b, int64_t n_block) {
   return IJ_MIN(p->m->k - at, n_block * IJ_INTS) / 32;
 }
 
-/* Scales (i = 0) or biases of the first row from block b on. */
-CODED const uint8_t *side_of(const ints_piece *p, int i, int64_t b) {
-  return p->buffer - p->of->codes_at + (i * p->of->piece_blocks + b) * p->of->side_bytes;
-}
-
 /* A block of which every eight digits are the even ones, then the odd ones; sum[] has those of groups. */
 static void ints_apart(ij_ints *to, const ij_ints *from, int group) {
   const __m128i apart = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);

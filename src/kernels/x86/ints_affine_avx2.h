@@ -28,11 +28,11 @@ typedef struct ints_decoded {
   int n_group, shift;
 } ints_decoded;
 
-/* out[i]: number i of the eight at p of each row, of two bytes. */
-CODED void read_side(__m256 out[8], const uint8_t *p, int64_t pitch, ij_dtype type) {
+/* out[i]: number i of the eight from a byte on of each row, of two bytes. */
+CODED void read_side(__m256 out[8], const ints_lanes *l, int64_t byte, ij_dtype type) {
   const __m256i zero = _mm256_setzero_si256();
   __m256i z[4], two[4]; /* two: of numbers 2 * i and 2 * i + 1 */
-  UNROLL for (int i = 0; i < 4; i++) z[i] = load_two(p + i * pitch, p + (4 + i) * pitch);
+  UNROLL for (int i = 0; i < 4; i++) z[i] = load_rows(l, i, byte);
   const __m256i a = _mm256_unpacklo_epi16(z[0], z[1]), b = _mm256_unpackhi_epi16(z[0], z[1]);
   const __m256i c = _mm256_unpacklo_epi16(z[2], z[3]), d = _mm256_unpackhi_epi16(z[2], z[3]);
   two[0] = _mm256_unpacklo_epi32(a, c);
@@ -72,19 +72,20 @@ CODED void add_32(__m256i a[2], const __m256i z[4], const ij_ints *x, int64_t at
 }
 
 CODED void few_tokens(const ints_piece *p, ints_feed *f, const int shift) {
-  const int64_t pitch = p->pitch, n = stretches_of(p, 0, p->n_block), n_group = n >> shift;
+  const int64_t n = stretches_of(p, 0, p->n_block), n_group = n >> shift;
+  const ints_lanes rows = p->codes;
   __m256 y = _mm256_loadu_ps(p->sums), scale[8], bias[8];
   for (int64_t g = 0; g < n_group; g++) {
     const int64_t i = g << shift, at = i % 8; /* times 32 values */
     const ij_ints *x = p->x[0] + p->b0 + i / 8;
     __m256i a[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     if (g % 8 == 0) {
-      read_side(scale, side_of(p, 0, 0) + 2 * g, pitch, p->m->side_dtype);
-      read_side(bias, side_of(p, 1, 0) + 2 * g, pitch, p->m->side_dtype);
+      read_side(scale, &p->side[0], 2 * g, p->m->side_dtype);
+      read_side(bias, &p->side[1], 2 * g, p->m->side_dtype);
     }
     UNROLL for (int j = 0; j < 1 << shift; j++) {
       __m256i z[4];
-      transpose_rows(z, p->buffer + 16 * (i + j), pitch);
+      transpose_rows(z, &rows, 16 * (i + j));
       feed_some(f, n);
       add_32(a, z, x, 32 * (at + j));
     }
@@ -107,19 +108,20 @@ static void few_any(const ints_piece *p, ints_feed *f) {
 
 /* ---- many tokens: a block of 32 rows is taken apart first ---- */
 
-/* Block b of the rows of the piece from r on. */
+/* Block b of the r-th eight rows of the piece. */
 static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_t r) {
   const __m256i low4 = _mm256_set1_epi8(0x0f);
-  const int64_t pitch = p->pitch, n = stretches_of(p, b, 1);
-  const uint8_t *codes = p->buffer + b * p->block_bytes + r * pitch;
+  const int64_t n = stretches_of(p, b, 1);
+  const ints_lanes codes = lanes_from(&p->codes, r, b * p->block_bytes);
+  const ints_lanes side[2] = {lanes_from(&p->side[0], r, b * p->side_bytes), lanes_from(&p->side[1], r, b * p->side_bytes)};
   d->shift = group_shift(p);
   d->n_group = (int)(n >> d->shift);
-  read_side(d->scale, side_of(p, 0, b) + r * pitch, pitch, p->m->side_dtype);
-  read_side(d->bias, side_of(p, 1, b) + r * pitch, pitch, p->m->side_dtype);
-  for (int64_t s = 0; s < n; s++, codes += 16) {
+  read_side(d->scale, &side[0], 0, p->m->side_dtype);
+  read_side(d->bias, &side[1], 0, p->m->side_dtype);
+  for (int64_t s = 0; s < n; s++) {
     __m256i z[2][4];
     UNROLL for (int i = 0; i < 4; i++) {
-      const __m256i bytes = load_two(codes + i * pitch, codes + (4 + i) * pitch);
+      const __m256i bytes = load_rows(&codes, i, 16 * s);
       const __m256i even = _mm256_and_si256(bytes, low4), odd = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), low4);
       z[0][i] = _mm256_unpacklo_epi8(even, odd);
       z[1][i] = _mm256_unpackhi_epi8(even, odd);

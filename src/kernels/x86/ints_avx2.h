@@ -45,11 +45,11 @@ CODED void scale_offsets(__m256 out[4], __m256 dmin, __m256i z) {
   out[3] = _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(_mm256_srli_epi32(z, 24)));
 }
 
-/* The first 16 bytes of blocks: d, dmin, and scales and offsets of six bits (ij__fmt_q4_k_scale). */
-CODED void read_heads(heads *h, const uint8_t *p, int64_t pitch) {
+/* The first 16 bytes of blocks, which begin at a byte: d, dmin, and scales and offsets of six bits (ij__fmt_q4_k_scale). */
+CODED void read_heads(heads *h, const ints_lanes *l, int64_t byte) {
   const __m256i low6 = _mm256_set1_epi8(0x3f), low4 = _mm256_set1_epi8(0x0f), two = _mm256_set1_epi8(0x30);
   __m256i z[4];
-  transpose_rows(z, p, pitch);
+  transpose_rows(z, l, byte);
   const __m256i halves = _mm256_packus_epi32(_mm256_and_si256(z[0], _mm256_set1_epi32(0xffff)), _mm256_srli_epi32(z[0], 16));
   const __m256i apart = _mm256_permute4x64_epi64(halves, _MM_SHUFFLE(3, 1, 2, 0));
   h->d = _mm256_cvtph_ps(_mm256_castsi256_si128(apart));
@@ -84,18 +84,19 @@ CODED void add_group(__m256i a[3], const __m256i codes[8], const ij_ints *x, int
 
 static void few_any(const ints_piece *p, ints_feed *f) {
   const __m256i low4 = _mm256_set1_epi8(0x0f);
-  const int64_t pitch = p->pitch, steps = 4 * p->n_block; /* of copying meanwhile */
+  const int64_t steps = 4 * p->n_block; /* of copying meanwhile */
+  const ints_lanes rows = p->codes;
   const ij_ints *x = p->x[0] + p->b0;
   __m256 y = _mm256_loadu_ps(p->sums);
   for (int64_t b = 0; b < p->n_block; b++) {
-    const uint8_t *block = p->buffer + b * p->block_bytes;
+    const int64_t block = b * p->block_bytes;
     heads h;
-    read_heads(&h, block, pitch);
+    read_heads(&h, &rows, block);
     __m256i a[3] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
     for (int g = 0; g < 8; g += 2) {
       __m256i even[8], odd[8];
-      transpose_rows(even, block + 16 + 16 * g, pitch);
-      transpose_rows(even + 4, block + 32 + 16 * g, pitch);
+      transpose_rows(even, &rows, block + 16 + 16 * g);
+      transpose_rows(even + 4, &rows, block + 32 + 16 * g);
       UNROLL for (int i = 0; i < 8; i++) {
         odd[i] = _mm256_and_si256(_mm256_srli_epi16(even[i], 4), low4);
         even[i] = _mm256_and_si256(even[i], low4);
@@ -111,16 +112,15 @@ static void few_any(const ints_piece *p, ints_feed *f) {
 
 /* ---- many tokens: a block of 32 rows is taken apart first ---- */
 
-/* Block b of the rows of the piece from r on. */
+/* Block b of the r-th eight rows of the piece. */
 static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_t r) {
-  const int64_t pitch = p->pitch;
-  const uint8_t *block = p->buffer + b * p->block_bytes + r * pitch;
+  const ints_lanes block = lanes_from(&p->codes, r, b * p->block_bytes);
   const __m256i low4 = _mm256_set1_epi8(0x0f);
-  read_heads(&d->h, block, pitch);
+  read_heads(&d->h, &block, 0);
   for (int g = 0; g < 8; g += 2) {
     __m256i z[8];
-    transpose_rows(z, block + 16 + 16 * g, pitch);
-    transpose_rows(z + 4, block + 32 + 16 * g, pitch);
+    transpose_rows(z, &block, 16 + 16 * g);
+    transpose_rows(z + 4, &block, 32 + 16 * g);
     UNROLL for (int i = 0; i < 8; i++) {
       d->codes[8 * g + i] = _mm256_and_si256(z[i], low4);
       d->codes[8 * g + 8 + i] = _mm256_and_si256(_mm256_srli_epi16(z[i], 4), low4);

@@ -22,11 +22,11 @@ CODED void spread_bytes(__m512i out[4], __m512i z) {
   out[3] = _mm512_srli_epi32(z, 24);
 }
 
-/* The first 16 bytes of blocks: d, dmin, and scales and offsets of six bits (ij__fmt_q4_k_scale). */
-CODED void read_heads(heads *h, const uint8_t *p, int64_t pitch) {
+/* The first 16 bytes of blocks, which begin at a byte: d, dmin, and scales and offsets of six bits (ij__fmt_q4_k_scale). */
+CODED void read_heads(heads *h, const ints_lanes *l, int64_t byte) {
   const __m512i low6 = _mm512_set1_epi8(0x3f), low4 = _mm512_set1_epi8(0x0f), two = _mm512_set1_epi8(0x30);
   __m512i z[4];
-  UNROLL for (int i = 0; i < 4; i++) z[i] = load_four(p + i * pitch, pitch);
+  UNROLL for (int i = 0; i < 4; i++) z[i] = load_four(l, i, byte);
   transpose_quarters(z);
   h->d = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(z[0]));
   spread_bytes(h->scale, _mm512_and_si512(z[1], low6));

@@ -1,8 +1,9 @@
 /* ints_rows.h: how products in integers walk over the rows of weights; shared by both x86 levels.
  *
  * These products hold one row in each lane, so they need many rows at once, where memory is quickest in a few long streams, each read in
- * order and a little at a time. So rows are taken in pieces, a few from each quarter of a call's rows, and copied to a buffer in the caches,
- * line by line in turns, while the piece before is multiplied. What is copied next has been fetched by then.
+ * order and a little at a time. So rows are taken in pieces, a few from each quarter of a call's rows. Some processors are quickest when a piece
+ * is copied to a buffer in the caches, line by line in turns, while the piece before is multiplied; what is copied next has been fetched by then.
+ * Others when it is only fetched meanwhile, and then multiplied in place (ij__cpu_reads_in_place).
  *
  * The including file defines LANES, rows of a register, copy_line (LINE bytes), copy_short (fewer) and v_prefetch; and SIDED where rows have
  * scales and biases beside their codes. Then a row of a piece lies in the buffer as [scales][biases][codes], so that loads of more scales than
@@ -17,12 +18,18 @@
 #ifndef SIDED
 #define SIDED 0
 #endif
+#if SIDED
+#define TYPE IJ_DTYPE_AFFINE4
+#define SCALAR_PRODUCT ij__matmul_affine4_ref
+#else
+#define TYPE IJ_DTYPE_Q4_K
+#define SCALAR_PRODUCT ij__matmul_q4_k_ref
+#endif
 
 /* For what is a function of its own because compilers keep less in registers in one that holds it all. */
 #define NOINLINE static __attribute__((noinline))
 
 enum {
-  STREAMS = 4,
   TILE = 2, WIDE = 2,     /* tokens and registers of rows that are multiplied at a time where there are many tokens */
   GROUPS = 32 / LANES,    /* registers of rows that a piece has for them; for few tokens it has one */
   PIECE_BLOCKS = 32,      /* blocks of a row that a piece has at most, */
@@ -42,25 +49,24 @@ typedef struct ints_rows {
   int64_t codes_at;                        /* from the start of a row in the buffers */
   int64_t pitch;                           /* bytes between rows in the buffers */
   int rows, per;                           /* of a piece; of each stream in a piece */
-  ij_dtype type;
+  bool in_place;                           /* whole rows are fetched, not copied */
 } ints_rows;
 
-/* A piece in a buffer, and what it is multiplied by. */
+/* A piece, and what it is multiplied by. */
 typedef struct ints_piece {
-  const ints_rows *of;
   const ij_matmul *m;
-  const uint8_t *buffer; /* the codes of the first row */
-  int64_t pitch, block_bytes;
+  ints_lanes codes, side[2];       /* of its first register of rows */
+  int64_t block_bytes, side_bytes; /* of a block */
   int rows;
   const ij_ints *const *x; /* [token]: first block of the row */
   int64_t n_token, b0, n_block;
-  float *sums;             /* [token][rows of the piece] */
+  float *sums;             /* [token][register of rows][lane] */
 } ints_piece;
 
-/* A piece on its way into a buffer. */
+/* A piece on its way into a buffer or, in place, into the caches. */
 typedef struct ints_feed {
   const ints_rows *rows, *next;            /* where it comes from; the rows after all of those, or NULL */
-  const uint8_t *at, *ahead[STREAMS];      /* its row in the first stream; the rows to fetch */
+  const uint8_t *at, *ahead[STREAMS];      /* its row in the first stream; the rows to fetch, which are the same in place */
   uint8_t *to;
   int64_t row, begin, offset, bytes;       /* number of the row in its stream; bytes of it before the stretch, in the stretch, of the stretch */
   int64_t b0;                              /* first block of the stretch */
@@ -104,7 +110,7 @@ CODED void fetch_sides(const ints_rows *c, int64_t row, int64_t b0) {
 /* What is fetched lies at least so many bytes further on, in whole rows. */
 static void feed_row(ints_feed *f) {
   const ints_rows *c = f->rows, *from = c;
-  const int64_t later = f->row + ij__div_up(FETCH_BYTES, c->row_bytes);
+  const int64_t later = f->row + (c->in_place ? 0 : ij__div_up(FETCH_BYTES, c->row_bytes));
   int64_t row = f->row;
   if (later < c->quarter) {
     row = later;
@@ -124,7 +130,7 @@ static void feed_row(ints_feed *f) {
 CODED void feed_sides(ints_feed *f) {
   const ints_rows *c = f->rows;
   const int s = f->sides++;
-  copy_sides(f->to - c->codes_at + s * f->place, c, c->first[s] + f->row, f->b0);
+  if (!c->in_place) copy_sides(f->to - c->codes_at + s * f->place, c, c->first[s] + f->row, f->b0);
   fetch_sides(f->later, f->later->first[s] + f->later_row, f->b0);
 }
 
@@ -138,12 +144,16 @@ static void feed_start(ints_feed *f, const ints_rows *c, const ints_rows *next, 
   feed_row(f);
 }
 
-/* The next line of each stream. The last of a row ends where the row does. */
+/* The next line of each stream. The last that is copied of a row ends where the row does. */
 CODED void feed_step(ints_feed *f) {
-  const int64_t offset = IJ_MIN(f->offset, f->bytes - LINE);
-  UNROLL for (int s = 0; s < STREAMS; s++) {
-    copy_line(f->to + offset + s * f->place, f->at + offset + f->from[s]);
-    v_prefetch(f->ahead[s] + offset);
+  if (f->rows->in_place) {
+    UNROLL for (int s = 0; s < STREAMS; s++) v_prefetch(f->ahead[s] + f->offset);
+  } else {
+    const int64_t offset = IJ_MIN(f->offset, f->bytes - LINE);
+    UNROLL for (int s = 0; s < STREAMS; s++) {
+      copy_line(f->to + offset + s * f->place, f->at + offset + f->from[s]);
+      v_prefetch(f->ahead[s] + offset);
+    }
   }
   if (SIDED && f->sides < STREAMS) feed_sides(f);
   f->left--;
@@ -182,27 +192,43 @@ static void add_sides(ints_rows *c, const ij_matmul *m, const void *scales, cons
   c->codes_at = codes_place(c, c->piece_blocks);
 }
 
-/* n_row rows of the type from w on, in pieces of `rows`. */
-static ints_rows ints_rows_of(const ij_matmul *m, const void *w, const void *scales, const void *biases, int64_t n_row, int rows, ij_dtype type) {
-  const int64_t n_block = ij__div_up(m->k, (int64_t)IJ_INTS), block_bytes = ij__dtype_row_bytes(type, IJ_INTS);
-  ints_rows c = {.w = w, .stride = m->w_stride, .n_row = n_row, .n_block = n_block, .block_bytes = block_bytes, .rows = rows, .type = type};
+/* Fewer rows than a stream should have. */
+CODED bool too_few_rows(const ints_rows *c) { return c->n_row < c->quarter; }
+
+/* n_row rows of the type from w on, in pieces of `rows`. In place, registers are loaded from where sides lie: those with eight numbers of each row
+ * at a time, which only few tokens use one by one, and only of rows that end with eight of them. */
+static ints_rows ints_rows_of(const ij_matmul *m, const void *w, const void *scales, const void *biases, int64_t n_row, int rows, bool in_place) {
+  const int64_t n_block = ij__div_up(m->k, (int64_t)IJ_INTS), block_bytes = ij__dtype_row_bytes(TYPE, IJ_INTS);
+  ints_rows c = {.w = w, .stride = m->w_stride, .n_row = n_row, .n_block = n_block, .block_bytes = block_bytes, .rows = rows};
   c.per = rows / STREAMS;
-  c.row_bytes = ij__dtype_row_bytes(type, m->k);
+  c.row_bytes = ij__dtype_row_bytes(TYPE, m->k);
   c.piece_blocks = IJ_MIN(n_block, (int64_t)PIECE_BLOCKS);
   if (SIDED) add_sides(&c, m, scales, biases);
   c.quarter = ij__div_up(n_row, rows) * c.per;
+  c.in_place = in_place && !too_few_rows(&c) && (!SIDED || (rows == LANES && m->k / m->group % 8 == 0));
+  if (c.in_place) c.piece_blocks = n_block;
   for (int s = 0; s < STREAMS; s++) c.first[s] = IJ_MIN(s * c.quarter, n_row - c.quarter);
   c.pitch = (int64_t)ij__align_up((size_t)(c.codes_at + c.piece_blocks * block_bytes), 64);
   return c;
 }
 
-/* Fewer rows than a stream should have. */
-CODED bool too_few_rows(const ints_rows *c) { return c->n_row < c->quarter; }
-
-/* sums of one token, in the order of the buffer, for the rows of the piece that begins with row `first` of each stream. */
-static void store_piece(const ints_rows *c, float *y, const float *sums, int64_t first) {
+/* The piece that begins with row `first` of each stream and is in place, or begins with block b0 and lies in a buffer. */
+static void place_piece(ints_piece *p, const ints_rows *c, int64_t first, const uint8_t *buffer) {
+  p->codes.pitch = c->in_place ? c->stride : c->pitch;
   for (int s = 0; s < STREAMS; s++) {
-    for (int i = 0; i < c->per; i += LANES / STREAMS) memcpy(y + c->first[s] + first + i, sums + s * c->per + i, LANES / STREAMS * sizeof *y);
+    const int64_t row = c->first[s] + first, place = s * c->per * c->pitch;
+    p->codes.at[s] = c->in_place ? c->w + row * c->stride : buffer + place + c->codes_at;
+    for (int i = 0; SIDED && i < 2; i++) {
+      p->side[i].pitch = c->in_place ? c->side_stride : c->pitch;
+      p->side[i].at[s] = c->in_place ? c->side[i] + row * c->side_stride : buffer + place + i * c->piece_blocks * c->side_bytes;
+    }
+  }
+}
+
+/* sums of one token for the rows of the piece that begins with row `first` of each stream. */
+static void store_piece(const ints_rows *c, float *y, const float *sums, int64_t first) {
+  for (int i = 0; i < c->per; i += EACH) {
+    for (int s = 0; s < STREAMS; s++, sums += EACH) memcpy(y + c->first[s] + first + i, sums, EACH * sizeof *y);
   }
 }
 

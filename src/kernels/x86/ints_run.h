@@ -25,7 +25,7 @@ static void many_tokens(const ints_piece *p, ints_feed *f) {
   const int64_t steps = 4 * (GROUPS / WIDE) * p->n_block * ij__div_up(p->n_token, TILE); /* of copying meanwhile */
   ints_decoded d[GROUPS];
   for (int64_t b = 0; b < p->n_block; b++) {
-    for (int r = 0; r < GROUPS; r++) decode_block(&d[r], p, b, r * LANES);
+    for (int r = 0; r < GROUPS; r++) decode_block(&d[r], p, b, r);
     for (int64_t t = 0; t < p->n_token; t += TILE) {
       const ij_ints *x[TILE], *next[TILE];
       const int64_t n = IJ_MIN((int64_t)TILE, p->n_token - t);
@@ -63,12 +63,12 @@ typedef struct ints_call {
   float *y;             /* [token][ldy], of the first row */
 } ints_call;
 
-/* The rows of a call that has too few: in the first places, and the last again in those that are left. */
+/* The rows of a call that has too few: in the first places of a piece, and the last again in those that are left. */
 static void few_rows(const ints_call *c, ints_piece *p) {
   const ints_rows *r = &c->rows;
   ints_feed nothing = {.left = 0};
   memset(p->sums, 0, (size_t)(p->n_token * r->rows) * sizeof *p->sums);
-  p->buffer = c->buffer[0] + r->codes_at;
+  place_piece(p, r, 0, c->buffer[0]);
   for (p->b0 = 0; p->b0 < r->n_block; p->b0 += p->n_block) {
     const int64_t begin = p->b0 * r->block_bytes;
     p->n_block = IJ_MIN(r->n_block - p->b0, r->piece_blocks);
@@ -80,13 +80,15 @@ static void few_rows(const ints_call *c, ints_piece *p) {
     }
     multiply_piece(p, &nothing);
   }
-  for (int64_t t = 0; t < p->n_token; t++) memcpy(c->y + t * c->m->ldy, p->sums + t * r->rows, (size_t)r->n_row * sizeof *c->y);
+  for (int64_t t = 0; t < p->n_token; t++) {
+    for (int64_t i = 0; i < r->n_row; i++) c->y[t * c->m->ldy + i] = p->sums[t * r->rows + i / EACH * LANES + i % EACH];
+  }
   if (c->room) c->room->piece.loop = 0;
 }
 
 /* How a room knows that buffer `at` has the first piece of these rows. */
 static ij_x_piece piece_key(const ints_call *c, const ints_rows *r, int64_t at) {
-  ij_x_piece key = {.loop = c->m->loop, .w = r->w, .w_stride = r->stride, .n = r->n_row, .k = c->m->k, .rows = r->rows, .type = r->type, .at = at};
+  ij_x_piece key = {.loop = c->m->loop, .w = r->w, .w_stride = r->stride, .n = r->n_row, .k = c->m->k, .rows = r->rows, .type = TYPE, .at = at};
   key.scales = r->side[0];
   key.biases = r->side[1];
   key.side_stride = r->side_stride;
@@ -98,6 +100,7 @@ static ij_x_piece piece_key(const ints_call *c, const ints_rows *r, int64_t at) 
 static int first_piece(const ints_call *c) {
   const ints_rows *r = &c->rows;
   ij_x_room *room = c->room;
+  if (r->in_place) return 0;
   if (room && room->piece.loop == c->m->loop) {
     const ij_x_piece key = piece_key(c, r, room->piece.at);
     if (memcmp(&key, &room->piece, sizeof key) == 0) return (int)key.at;
@@ -112,7 +115,7 @@ static int first_piece(const ints_call *c) {
 static void remember_piece(const ints_call *c, int at) {
   if (!c->room) return;
   c->room->piece = piece_key(c, &c->next, at);
-  if (c->next.n_row == 0) c->room->piece.loop = 0;
+  if (c->next.n_row == 0 || c->next.in_place) c->room->piece.loop = 0;
 }
 
 static void all_rows(const ints_call *c, ints_piece *p) {
@@ -123,7 +126,7 @@ static void all_rows(const ints_call *c, ints_piece *p) {
     memset(p->sums, 0, (size_t)(p->n_token * r->rows) * sizeof *p->sums);
     for (p->b0 = 0; p->b0 < r->n_block; p->b0 += p->n_block, at = !at) {
       p->n_block = IJ_MIN(r->n_block - p->b0, r->piece_blocks);
-      p->buffer = c->buffer[at] + r->codes_at;
+      place_piece(p, r, first, c->buffer[at]);
       if (p->b0 + p->n_block < r->n_block) {
         feed_start(&f, r, next, c->buffer[!at], first, p->b0 + p->n_block);
       } else if (first + r->per < r->quarter) {
@@ -140,17 +143,17 @@ static void all_rows(const ints_call *c, ints_piece *p) {
 }
 
 /* Rows [r0, r1) for n tokens, whose first blocks are x. */
-static void ints_run(const ij_matmul *m, int64_t r0, int64_t r1, const ij_ints *const *x, int64_t n, float *y, char *scratch, ij_dtype type) {
+static void ints_run(const ij_matmul *m, int64_t r0, int64_t r1, const ij_ints *const *x, int64_t n, float *y, char *scratch, bool in_place) {
   const int rows = n <= FEW ? LANES : GROUPS * LANES, next_rows = m->next_tokens <= FEW ? LANES : GROUPS * LANES;
   ints_call c = {.m = m, .y = y + r0, .room = m->loop ? m->x_room : NULL};
   for (int i = 0; i < 2; i++) c.buffer[i] = c.room ? c.room->pieces[i] : (uint8_t *)scratch + SUMS_BYTES + i * IJ_PIECE_BYTES;
   const ij_stretch first = ij__stretch_of(m, r0);
-  c.rows = ints_rows_of(m, first.row, first.scales, first.biases, r1 - r0, rows, type);
+  c.rows = ints_rows_of(m, first.row, first.scales, first.biases, r1 - r0, rows, in_place);
   if (c.room && m->w_next && m->n_next > 0 && (!SIDED || m->scales_next)) {
-    c.next = ints_rows_of(m, m->w_next, m->scales_next, m->biases_next, m->n_next, next_rows, type);
+    c.next = ints_rows_of(m, m->w_next, m->scales_next, m->biases_next, m->n_next, next_rows, in_place);
   }
   if (too_few_rows(&c.next)) c.next.n_row = 0;
-  ints_piece p = {.of = &c.rows, .m = m, .pitch = c.rows.pitch, .block_bytes = c.rows.block_bytes, .rows = rows, .x = x, .n_token = n};
+  ints_piece p = {.m = m, .block_bytes = c.rows.block_bytes, .side_bytes = c.rows.side_bytes, .rows = rows, .x = x, .n_token = n};
   p.sums = (float *)(void *)scratch;
   if (too_few_rows(&c.rows)) {
     few_rows(&c, &p);
@@ -167,7 +170,7 @@ static bool left_out(const ij_matmul *m) {
 }
 
 /* Tokens in portions for which there is room, of which x is made into integers first where the caller has not. */
-static void ints_matmul(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, ij_dtype type) {
+static void ints_matmul(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, bool in_place) {
   char *base = (char *)ij__aligned64(scratch);
   const int64_t n_block = ij__div_up(m->k, (int64_t)IJ_INTS);
   const int64_t most = m->ints ? TOKENS_MAX : IJ_MIN((int64_t)TOKENS_MAX, MADE_BLOCKS / n_block);
@@ -180,26 +183,21 @@ static void ints_matmul(const ij_matmul *m, int64_t r0, int64_t r1, float *scrat
 #if SIDED
     if (n <= FEW) few_ints(x, m, n, made);
 #endif
-    ints_run(m, r0, r1, x, n, m->y + t0 * m->ldy, base, type);
+    ints_run(m, r0, r1, x, n, m->y + t0 * m->ldy, base, in_place);
   }
 }
 
-#if SIDED
-static void matmul_affine4(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {
+static void ints_product(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, bool in_place) {
   if (left_out(m)) {
-    ij__matmul_affine4_ref(m, r0, r1, scratch);
+    SCALAR_PRODUCT(m, r0, r1, scratch);
   } else {
-    ints_matmul(m, r0, r1, scratch, IJ_DTYPE_AFFINE4);
+    ints_matmul(m, r0, r1, scratch, in_place);
   }
 }
-#else
-static void matmul_q4_k(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {
-  if (left_out(m)) {
-    ij__matmul_q4_k_ref(m, r0, r1, scratch);
-  } else {
-    ints_matmul(m, r0, r1, scratch, IJ_DTYPE_Q4_K);
-  }
-}
-#endif
+
+static void matmul_copied(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) { ints_product(m, r0, r1, scratch, false); }
+static void matmul_in_place(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) { ints_product(m, r0, r1, scratch, true); }
+
+static void fill_product(ij_kernels *k, bool in_place) { k->matmul[TYPE] = in_place ? matmul_in_place : matmul_copied; }
 
 #endif

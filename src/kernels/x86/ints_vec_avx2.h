@@ -1,4 +1,4 @@
-/* ints_vec_avx2.h: registers of eight rows, for products in integers at the AVX2 level: rows that lie `pitch` bytes apart to lanes, and copies. */
+/* ints_vec_avx2.h: registers of eight rows, for products in integers at the AVX2 level: rows to lanes, and copies. */
 #ifndef IJ_KERNELS_X86_INTS_VEC_AVX2_H
 #define IJ_KERNELS_X86_INTS_VEC_AVX2_H
 
@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kernels/x86/coded_consts.h"
-
 #define LANES 8
+#include "kernels/x86/ints_lanes.h"
+
 #define v_prefetch(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
 
 static inline __m256i load_ints(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
@@ -55,10 +55,13 @@ CODED void transpose_halves(__m256i out[4], const __m256i z[4]) {
   out[3] = _mm256_unpackhi_epi64(b, d);
 }
 
-/* out[i]: bytes 4 * i to 4 * i + 3 of the 16 at p of each of eight rows. */
-CODED void transpose_rows(__m256i out[4], const uint8_t *p, int64_t pitch) {
+/* 16 bytes from a byte on of the rows of lanes i and 4 + i. */
+CODED __m256i load_rows(const ints_lanes *l, int i, int64_t byte) { return load_two(lane_row(l, i) + byte, lane_row(l, 4 + i) + byte); }
+
+/* out[i]: bytes 4 * i to 4 * i + 3 of those 16 of each of eight rows. */
+CODED void transpose_rows(__m256i out[4], const ints_lanes *l, int64_t byte) {
   __m256i z[4];
-  UNROLL for (int i = 0; i < 4; i++) z[i] = load_two(p + i * pitch, p + (4 + i) * pitch);
+  UNROLL for (int i = 0; i < 4; i++) z[i] = load_rows(l, i, byte);
   transpose_halves(out, z);
 }
 

@@ -1,4 +1,4 @@
-/* ints_vec_avx512.h: registers of sixteen rows, for products in integers with VNNI: rows that lie `pitch` bytes apart to lanes, and copies. */
+/* ints_vec_avx512.h: registers of sixteen rows, for products in integers with VNNI: rows to lanes, and copies. */
 #ifndef IJ_KERNELS_X86_INTS_VEC_AVX512_H
 #define IJ_KERNELS_X86_INTS_VEC_AVX512_H
 
@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kernels/x86/coded_consts.h"
-
 #define LANES 16
+#include "kernels/x86/ints_lanes.h"
+
 #define v_prefetch(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
 
 static inline void copy_line(uint8_t *to, const uint8_t *from) { _mm512_storeu_si512((void *)to, _mm512_loadu_si512((const void *)from)); }
@@ -47,12 +47,12 @@ CODED void transpose_quarters(__m512i z[4]) {
   z[3] = _mm512_unpackhi_epi64(b, d);
 }
 
-/* out[i]: bytes 4 * i to 4 * i + 3 of the 32 at p of each of sixteen rows. */
-CODED void transpose_rows(__m512i out[8], const uint8_t *p, int64_t pitch) {
+/* out[i]: bytes 4 * i to 4 * i + 3 of the 32 from a byte on of each of sixteen rows. */
+CODED void transpose_rows(__m512i out[8], const ints_lanes *l, int64_t byte) {
   __m512i a[4], b[4];
   UNROLL for (int i = 0; i < 4; i++) {
-    a[i] = load_two(p + i * pitch, p + (4 + i) * pitch);
-    b[i] = load_two(p + (8 + i) * pitch, p + (12 + i) * pitch);
+    a[i] = load_two(lane_row(l, i) + byte, lane_row(l, 4 + i) + byte);
+    b[i] = load_two(lane_row(l, 8 + i) + byte, lane_row(l, 12 + i) + byte);
   }
   transpose_quarters(a);
   transpose_quarters(b);
@@ -62,12 +62,14 @@ CODED void transpose_rows(__m512i out[8], const uint8_t *p, int64_t pitch) {
   }
 }
 
-/* 16 bytes at p of rows 0, 4, 8 and 12. */
-CODED __m512i load_four(const uint8_t *p, int64_t pitch) {
-  __m512i z = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)p));
-  z = _mm512_inserti32x4(z, _mm_loadu_si128((const __m128i *)(const void *)(p + 4 * pitch)), 1);
-  z = _mm512_inserti32x4(z, _mm_loadu_si128((const __m128i *)(const void *)(p + 8 * pitch)), 2);
-  return _mm512_inserti32x4(z, _mm_loadu_si128((const __m128i *)(const void *)(p + 12 * pitch)), 3);
+CODED __m128i load_short(const uint8_t *p) { return _mm_loadu_si128((const __m128i *)(const void *)p); }
+
+/* 16 bytes from a byte on of the rows of lanes i, 4 + i, 8 + i and 12 + i. */
+CODED __m512i load_four(const ints_lanes *l, int i, int64_t byte) {
+  __m512i z = _mm512_castsi128_si512(load_short(lane_row(l, i) + byte));
+  z = _mm512_inserti32x4(z, load_short(lane_row(l, 4 + i) + byte), 1);
+  z = _mm512_inserti32x4(z, load_short(lane_row(l, 8 + i) + byte), 2);
+  return _mm512_inserti32x4(z, load_short(lane_row(l, 12 + i) + byte), 3);
 }
 
 /* Four bytes in every lane. Read as one, since compilers make three instructions of what memcpy says. */

@@ -17,11 +17,11 @@ typedef struct ints_decoded {
   int n_group, shift;
 } ints_decoded;
 
-/* out[i]: number i of the eight at p of each row, of two bytes. */
-CODED void read_side(__m512 out[8], const uint8_t *p, int64_t pitch, ij_dtype type) {
+/* out[i]: number i of the eight from a byte on of each row, of two bytes. */
+CODED void read_side(__m512 out[8], const ints_lanes *l, int64_t byte, ij_dtype type) {
   const __m512i zero = _mm512_setzero_si512(), order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
   __m512i z[4], two[4]; /* two: of numbers 2 * i and 2 * i + 1 */
-  UNROLL for (int i = 0; i < 4; i++) z[i] = load_four(p + i * pitch, pitch);
+  UNROLL for (int i = 0; i < 4; i++) z[i] = load_four(l, i, byte);
   const __m512i a = _mm512_unpacklo_epi16(z[0], z[1]), b = _mm512_unpackhi_epi16(z[0], z[1]);
   const __m512i c = _mm512_unpacklo_epi16(z[2], z[3]), d = _mm512_unpackhi_epi16(z[2], z[3]);
   two[0] = _mm512_unpacklo_epi32(a, c);
@@ -74,7 +74,8 @@ CODED void no_sums(__m512i a[FEW][2][3], const int n) {
 }
 
 CODED void few_tokens(const ints_piece *p, ints_feed *f, const int n, const int shift) {
-  const int64_t pitch = p->pitch, n_32 = stretches_of(p, 0, p->n_block);
+  const int64_t n_32 = stretches_of(p, 0, p->n_block);
+  const ints_lanes rows = p->codes;
   const int step = IJ_MAX(1 << shift, 2), last = (1 << shift) - 1; /* times 32 values: of a turn; the last of a group */
   __m512 y[FEW], scale[8], bias[8];
   __m512i a[FEW][2][3];
@@ -82,12 +83,12 @@ CODED void few_tokens(const ints_piece *p, ints_feed *f, const int n, const int 
   for (int64_t i = 0; i < n_32; i += step) {
     const int64_t at = i % 8;
     if (i % (8 << shift) == 0) {
-      read_side(scale, side_of(p, 0, 0) + 2 * (i >> shift), pitch, p->m->side_dtype);
-      read_side(bias, side_of(p, 1, 0) + 2 * (i >> shift), pitch, p->m->side_dtype);
+      read_side(scale, &p->side[0], 2 * (i >> shift), p->m->side_dtype);
+      read_side(bias, &p->side[1], 2 * (i >> shift), p->m->side_dtype);
     }
     UNROLL for (int h = 0; h < step; h += 2) { /* behind the last may be any codes */
       __m512i z[8];
-      transpose_rows(z, p->buffer + 16 * (i + h), pitch);
+      transpose_rows(z, &rows, 16 * (i + h));
       UNROLL for (int j = h; j < h + 2; j++) {
         const int64_t g = (i + j) >> shift & 7;
         if (shift == 0 && i + j == n_32) break;
@@ -120,19 +121,20 @@ static void few_any(const ints_piece *p, ints_feed *f) {
 
 /* ---- many tokens: a block of 32 rows is taken apart first ---- */
 
-/* Block b of the rows of the piece from r on. */
+/* Block b of the r-th sixteen rows of the piece. */
 static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_t r) {
   const __m512i low4 = _mm512_set1_epi8(0x0f);
-  const int64_t pitch = p->pitch, n = stretches_of(p, b, 1);
-  const uint8_t *codes = p->buffer + b * p->block_bytes + r * pitch;
+  const int64_t n = stretches_of(p, b, 1);
+  const ints_lanes codes = lanes_from(&p->codes, r, b * p->block_bytes);
+  const ints_lanes side[2] = {lanes_from(&p->side[0], r, b * p->side_bytes), lanes_from(&p->side[1], r, b * p->side_bytes)};
   d->shift = group_shift(p);
   d->n_group = (int)(n >> d->shift);
-  read_side(d->scale, side_of(p, 0, b) + r * pitch, pitch, p->m->side_dtype);
-  read_side(d->bias, side_of(p, 1, b) + r * pitch, pitch, p->m->side_dtype);
-  for (int64_t s = 0; s < n; s++, codes += 16) {
+  read_side(d->scale, &side[0], 0, p->m->side_dtype);
+  read_side(d->bias, &side[1], 0, p->m->side_dtype);
+  for (int64_t s = 0; s < n; s++) {
     __m512i *first = d->codes + 8 * s, *last = first + 4;
     UNROLL for (int i = 0; i < 4; i++) {
-      const __m512i bytes = load_four(codes + i * pitch, pitch);
+      const __m512i bytes = load_four(&codes, i, 16 * s);
       const __m512i even = _mm512_and_si512(bytes, low4), odd = _mm512_and_si512(_mm512_srli_epi32(bytes, 4), low4);
       first[i] = _mm512_unpacklo_epi8(even, odd);
       last[i] = _mm512_unpackhi_epi8(even, odd);
@@ -204,4 +206,4 @@ CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_in
 
 #include "kernels/x86/ints_run.h"
 
-void ij__ints_affine_fill_avx512(ij_kernels *k) { k->matmul[IJ_DTYPE_AFFINE4] = matmul_affine4; }
+void ij__ints_affine_fill_avx512(ij_kernels *k, bool in_place) { fill_product(k, in_place); }

@@ -10,7 +10,6 @@
 
 enum {
   BLOCK_BYTES = 144,
-  STREAMS = 4,
   UNIT = 16 /* tokens that are multiplied at a time, at most */
 };
 
@@ -42,23 +41,29 @@ CODED void times_scales(amx_codes *a, int t, int row, __m512i codes, __m512i low
 }
 
 /* Values 64 * t to 64 * t + 63; t = 0 comes first. */
-CODED void decode_part(amx_codes *a, heads *h, const uint8_t *block, int64_t pitch, int t) {
+CODED void decode_part(amx_codes *a, heads *h, const ints_lanes *block, int t) {
   const __m512i low4 = _mm512_set1_epi8(0x0f), low3 = _mm512_set1_epi16(7);
   __m512i z[8], low[2], high[2];
-  if (t == 0) read_heads(h, block, pitch);
+  if (t == 0) read_heads(h, block, 0);
   UNROLL for (int i = 0; i < 2; i++) {
     low[i] = _mm512_and_si512(twice(h->scale[2 * t + i]), low3);
     high[i] = _mm512_srli_epi16(twice(h->scale[2 * t + i]), 3);
   }
-  transpose_rows(z, block + 16 + 32 * t, pitch);
+  transpose_rows(z, block, 16 + 32 * t);
   UNROLL for (int i = 0; i < 8; i++) {
     times_scales(a, t, i, _mm512_and_si512(z[i], low4), low[0], high[0]);
     times_scales(a, t, 8 + i, _mm512_and_si512(_mm512_srli_epi16(z[i], 4), low4), low[1], high[1]);
   }
 }
 
-static void decode_rows(amx_codes *a, heads *h, const uint8_t *block, int64_t pitch) {
-  for (int t = 0; t < 4; t++) decode_part(a, h, block, pitch, t);
+/* Blocks of sixteen rows that follow each other. */
+CODED ints_lanes lanes_at(const uint8_t *block, int64_t pitch) {
+  return (ints_lanes){{block, block + 4 * pitch, block + 8 * pitch, block + 12 * pitch}, pitch};
+}
+
+static void decode_rows(amx_codes *a, heads *h, const uint8_t *first, int64_t pitch) {
+  const ints_lanes block = lanes_at(first, pitch);
+  for (int t = 0; t < 4; t++) decode_part(a, h, &block, t);
   WRITTEN();
 }
 
@@ -205,7 +210,9 @@ static void multiply_rows(amx_work *w, const uint8_t *rows, float *y) {
       multiply_part(&w->codes[b % 2], &x, t);
       fetch_some(&w->ahead);
       add_pending(&pending, t);
-      if (b + 1 < w->n_block) decode_part(&w->codes[(b + 1) % 2], &w->heads[(b + 1) % 3], rows + (b + 1) * BLOCK_BYTES, w->pitch, t);
+      if (b + 1 == w->n_block) continue;
+      const ints_lanes next = lanes_at(rows + (b + 1) * BLOCK_BYTES, w->pitch);
+      decode_part(&w->codes[(b + 1) % 2], &w->heads[(b + 1) % 3], &next, t);
     }
     end_sums(&w->sums[b % 2]);
     pending = (amx_pending){.sums = &w->sums[b % 2], .h = &w->heads[b % 3], .x = x, .y = y};

@@ -39,20 +39,21 @@ CODED void add_group(__m512i a[3], const __m512i codes[8], const ij_ints *x, int
 
 CODED void few_tokens(const ints_piece *p, ints_feed *f, const int n) {
   const __m512i low4 = _mm512_set1_epi8(0x0f);
-  const int64_t pitch = p->pitch, steps = 8 * p->n_block; /* of copying meanwhile */
+  const int64_t steps = 8 * p->n_block; /* of copying meanwhile */
+  const ints_lanes rows = p->codes;
   __m512 y[FEW];
   const ij_ints *x[FEW];
   UNROLL for (int t = 0; t < n; t++) x[t] = p->x[t] + p->b0;
   UNROLL for (int t = 0; t < n; t++) y[t] = _mm512_loadu_ps(p->sums + t * LANES);
   for (int64_t b = 0; b < p->n_block; b++) {
-    const uint8_t *block = p->buffer + b * p->block_bytes;
+    const int64_t block = b * p->block_bytes;
     heads h;
     __m512i a[FEW][3];
-    read_heads(&h, block, pitch);
+    read_heads(&h, &rows, block);
     UNROLL for (int t = 0; t < n; t++) a[t][0] = a[t][1] = a[t][2] = _mm512_setzero_si512();
     for (int g = 0; g < 8; g += 2) {
       __m512i even[8], odd[8];
-      transpose_rows(even, block + 16 + 16 * g, pitch);
+      transpose_rows(even, &rows, block + 16 + 16 * g);
       UNROLL for (int i = 0; i < 8; i++) {
         odd[i] = _mm512_and_si512(_mm512_srli_epi32(even[i], 4), low4);
         even[i] = _mm512_and_si512(even[i], low4);
@@ -80,15 +81,14 @@ static void few_any(const ints_piece *p, ints_feed *f) {
 
 /* ---- many tokens: a block of 32 rows is taken apart first ---- */
 
-/* Block b of the rows of the piece from r on. */
+/* Block b of the r-th sixteen rows of the piece. */
 static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_t r) {
-  const int64_t pitch = p->pitch;
-  const uint8_t *block = p->buffer + b * p->block_bytes + r * pitch;
+  const ints_lanes block = lanes_from(&p->codes, r, b * p->block_bytes);
   const __m512i low4 = _mm512_set1_epi8(0x0f);
-  read_heads(&d->h, block, pitch);
+  read_heads(&d->h, &block, 0);
   for (int g = 0; g < 8; g += 2) {
     __m512i z[8];
-    transpose_rows(z, block + 16 + 16 * g, pitch);
+    transpose_rows(z, &block, 16 + 16 * g);
     UNROLL for (int i = 0; i < 8; i++) {
       d->codes[8 * g + i] = _mm512_and_si512(z[i], low4);
       d->codes[8 * g + 8 + i] = _mm512_and_si512(_mm512_srli_epi32(z[i], 4), low4);
@@ -133,4 +133,4 @@ CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_in
 
 #include "kernels/x86/ints_run.h"
 
-void ij__ints_fill_avx512(ij_kernels *k) { k->matmul[IJ_DTYPE_Q4_K] = matmul_q4_k; }
+void ij__ints_fill_avx512(ij_kernels *k, bool in_place) { fill_product(k, in_place); }
