@@ -73,6 +73,7 @@ CODED void add_32(__m256i a[2], const __m256i z[4], const ij_ints *x, int64_t at
 
 CODED void few_tokens(const ints_piece *p, ints_feed *f, const int shift) {
   const int64_t n = stretches_of(p, 0, p->n_block), n_group = n >> shift;
+  const int parts = 1 << shift; /* of a group */
   const ints_lanes rows = p->codes;
   __m256 y = _mm256_loadu_ps(p->sums), scale[8], bias[8];
   for (int64_t g = 0; g < n_group; g++) {
@@ -83,7 +84,7 @@ CODED void few_tokens(const ints_piece *p, ints_feed *f, const int shift) {
       read_side(scale, &p->side[0], 2 * g, p->m->side_dtype);
       read_side(bias, &p->side[1], 2 * g, p->m->side_dtype);
     }
-    UNROLL for (int j = 0; j < 1 << shift; j++) {
+    UNROLL for (int j = 0; j < parts; j++) {
       __m256i z[4];
       transpose_rows(z, &rows, 16 * (i + j));
       feed_some(f, n);
@@ -166,17 +167,19 @@ CODED __m256 sum_of_group(const ij_ints *x, int g, int shift) {
 /* n tokens, whose blocks are x, times a block of 16 rows. next: those that come after them, or NULL. */
 CODED void tile_of(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps,
                    const int n, const int shift) {
-  const int n_group = d[0].n_group;
+  const int n_group = d[0].n_group, parts = 1 << shift; /* parts: of a group */
   for (int g = 0, c = 0; g < n_group; g++) {
     __m256i a[WIDE][TILE][2], s[WIDE][TILE][3];
     UNROLL for (int t = 0; t < n; t++) {
       UNROLL for (int r = 0; r < WIDE; r++) a[r][t][0] = a[r][t][1] = _mm256_setzero_si256();
     }
     no_sums(s, n);
-    UNROLL for (int j = 0; j < 1 << shift; j++, c += 8) {
+    UNROLL for (int j = 0; j < parts; j++, c += 8) {
       if (c % 16 == 0) feed_some(f, steps);
       if (!WHOLE) no_sums(s, n);
-      UNROLL for (int t = 0; t < n && next; t++) fetch_ints(next[t], c);
+      UNROLL for (int t = 0; t < n; t++) {
+        if (next) fetch_ints(next[t], c);
+      }
       add_eights(s, d, x, c, n);
       UNROLL for (int t = 0; t < n && !WHOLE; t++) {
         UNROLL for (int r = 0; r < WIDE; r++) add_sums(a[r][t], s[r][t]);

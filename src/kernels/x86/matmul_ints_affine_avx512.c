@@ -167,7 +167,7 @@ CODED __m512 sum_of_group(const ij_ints *x, int g, int shift) {
 /* n tokens, whose blocks are x, times a block of 32 rows. next: those that come after them, or NULL. */
 CODED void tile_of(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps,
                    const int n, const int shift) {
-  const int n_group = d[0].n_group;
+  const int n_group = d[0].n_group, parts = IJ_MAX(1 << shift >> 1, 1), halves = IJ_MIN(2 << shift, 4); /* of a group; of a part, in 16 values */
   __m512 y[WIDE][TILE];
   UNROLL for (int t = 0; t < n; t++) {
     UNROLL for (int r = 0; r < WIDE; r++) y[r][t] = _mm512_loadu_ps(sums + (t * GROUPS + r) * LANES);
@@ -178,10 +178,12 @@ CODED void tile_of(const ints_decoded d[WIDE], const ij_ints *const *x, const ij
     UNROLL for (int t = 0; t < n; t++) {
       UNROLL for (int j = 0; j < 3; j++) s[0][t][j] = s[1][t][j] = _mm512_setzero_si512();
     }
-    UNROLL for (int part = 0; part < IJ_MAX(1 << shift >> 1, 1); part++) {
+    UNROLL for (int part = 0; part < parts; part++) {
       if (part > 0) feed_some(f, steps);
-      UNROLL_HALVES for (int j = 0; j < IJ_MIN(2 << shift, 4); j++, c += 4) {
-        UNROLL for (int t = 0; t < n && next; t++) v_prefetch((const char *)next[t] + 16 * c); /* from the second-level cache or further away */
+      UNROLL_HALVES for (int j = 0; j < halves; j++, c += 4) {
+        UNROLL for (int t = 0; t < n; t++) {
+          if (next) v_prefetch((const char *)next[t] + 16 * c); /* from the second-level cache or further away */
+        }
         add_sixteen(s, d, x, c, n);
       }
     }

@@ -19,8 +19,7 @@ typedef struct amx_codes {
   _Alignas(64) uint8_t high[4][16][64];
 } amx_codes;
 
-/* Sums of a block as the unit for matrices leaves them, with the lower and the higher bits of scales: [digit][token] in one way of working,
- * [token][digit] in the other. */
+/* Sums of a block as the unit for matrices leaves them, with the lower and the higher bits of scales: [digit][token][row]. */
 typedef struct amx_sums {
   _Alignas(64) int32_t low[3][16][16];
   _Alignas(64) int32_t high[3][16][16];
