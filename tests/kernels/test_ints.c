@@ -12,23 +12,37 @@ static float *scratch;
 static ij_x_room *room;
 static uint64_t n_loop;
 
-#define FOR_EACH_LEVEL(kernels) \
-  for (const ij_kernels *kernels = ij__kernels_get(IJ_LEVEL_SCALAR); kernels; kernels = next_level(kernels))
+/* The scalar table, and all that differ of those that processors get which have more or less beyond a level, and which copy rows or do not; with
+ * tiles also where they are emulated. NULL is the last. */
+static const ij_kernels *tables[2 * IJ_BEYOND_COUNT * IJ_LEVEL_COUNT + 2];
 
-/* The i-th of a level's tables: of processors with nothing beyond it, with products of bytes in vectors, and in tiles; that copy rows, or do not. */
-enum { N_TABLE = 2 * IJ_BEYOND_COUNT };
-static const ij_kernels *table_of(ij_level level, int i) { return ij__kernels_get_beyond(level, (ij_beyond)(i / 2), i % 2); }
+#define FOR_EACH_TABLE(kernels) for (const ij_kernels *const *at_ = tables, *kernels; (kernels = *at_) != NULL; at_++)
 
-/* All tables of each level that this machine has. */
-static const ij_kernels *next_level(const ij_kernels *k) {
-  for (int i = 0; i + 1 < N_TABLE && k->level != IJ_LEVEL_SCALAR; i++) {
-    if (k == table_of(k->level, i)) return table_of(k->level, i + 1);
+static bool is_listed(const ij_kernels *k) {
+  FOR_EACH_TABLE(other) {
+    if (other->to_ints != k->to_ints || other->matmul[IJ_DTYPE_Q4_K] != k->matmul[IJ_DTYPE_Q4_K]) continue;
+    if (other->matmul[IJ_DTYPE_AFFINE4] == k->matmul[IJ_DTYPE_AFFINE4]) return true;
   }
-  for (int level = (int)k->level + 1; level < IJ_LEVEL_COUNT; level++) {
-    const ij_kernels *next = table_of((ij_level)level, 0);
-    if (next->level == (ij_level)level) return next;
+  return false;
+}
+
+#ifdef EMULATED_TILES
+static ij_kernels emulated;
+void tiles_fill(ij_kernels *k); /* tiles_avx512.c */
+#endif
+
+static void list_tables(void) {
+  const ij_kernels **end = tables;
+  for (int i = 0; i < 2 * IJ_BEYOND_COUNT * IJ_LEVEL_COUNT; i++) {
+    const ij_kernels *k = ij__kernels_get_beyond((ij_level)(i / (2 * IJ_BEYOND_COUNT)), (ij_beyond)(i / 2 % IJ_BEYOND_COUNT), i % 2);
+    if (!is_listed(k)) *end++ = k;
   }
-  return NULL;
+#ifdef EMULATED_TILES
+  if (!ij__cpu_has_vnni()) return;
+  emulated = *ij__kernels_get_beyond(IJ_LEVEL_AVX512, IJ_BEYOND_VECTORS, false);
+  tiles_fill(&emulated);
+  *end = &emulated;
+#endif
 }
 
 #define FOR_EACH_TYPE(type)                                                             \
@@ -119,7 +133,7 @@ static void check_to_ints(const float *x, int64_t k, int kind) {
       TEST_FAIL("scalar: block %lld of %lld values of kind %d is not as defined", (long long)i, (long long)k, kind);
     }
   }
-  FOR_EACH_LEVEL(kernels) {
+  FOR_EACH_TABLE(kernels) {
     memset(got, below(2) ? 0xff : 0x55, (size_t)n * sizeof *got);
     kernels->to_ints(got, x, k);
     for (int64_t i = 0; i < n; i++) {
@@ -309,7 +323,7 @@ static bool check_cuts(const ij_kernels *k, const int_case *c, ij_matmul m) {
 /* With integers from the caller, who then need not have x; and with x alone, which may be listed from so many tokens on. */
 static bool check_ways(const int_case *c) {
   bool ok = true;
-  FOR_EACH_LEVEL(k) {
+  FOR_EACH_TABLE(k) {
     ij_matmul m = c->m;
     if (!m.rows || m.n >= IJ_LISTED_MIN) ok = check_cuts(k, c, m) && ok;
     m.ld_ints = int_blocks(m.k) + below(3);
@@ -412,7 +426,7 @@ static void one_value_gives_its_weight(void) {
     for (int64_t i = 0; i < K; i++) c.x[i * c.m.ldx + i] = i % 2 ? -1.0f : 1.0f;
     c.m.y = y;
     c.m.ldy = ROWS;
-    FOR_EACH_LEVEL(k) {
+    FOR_EACH_TABLE(k) {
       int64_t wrong = 0;
       k->matmul[type](&c.m, 0, ROWS, scratch);
       for (int64_t i = 0; i < K * ROWS; i++) wrong += y[i] != decoded[i % ROWS * K + i / ROWS] * c.x[i / ROWS * (c.m.ldx + 1)];
@@ -502,7 +516,7 @@ static void rooms_remember_only_what_holds(void) {
       ij_matmul layout = {.n = 9, .k = some_k(type, ks[i])};
       choose_layout(&layout, type);
       int_case c[2] = {new_case_like(&layout, type, 0, 70, false, ORDINARY), new_case_like(&layout, type, 0, 70, false, ORDINARY)};
-      FOR_EACH_LEVEL(k) check_calls(k, c, i == 2 ? TEST_THIN(25, 8) : TEST_THIN(300, 60));
+      FOR_EACH_TABLE(k) check_calls(k, c, i == 2 ? TEST_THIN(25, 8) : TEST_THIN(300, 60));
       free_case(&c[0]);
       free_case(&c[1]);
     }
@@ -523,7 +537,7 @@ static void rooms_know_shapes(void) {
         views[i].want = exact_floats(n * ROWS);
         fill_want(&views[i]);
       }
-      FOR_EACH_LEVEL(k) {
+      FOR_EACH_TABLE(k) {
         for (int i = 0; i < 2; i++) {
           ij_matmul m = c.m;
           m.x_room = room;
@@ -552,7 +566,7 @@ static void rooms_know_sides(void) {
     other.m.biases = c.scales;
     other.want = exact_floats(n * ROWS);
     fill_want(&other);
-    FOR_EACH_LEVEL(k) {
+    FOR_EACH_TABLE(k) {
       ij_matmul m = c.m;
       m.x_room = room;
       m.loop = ++n_loop;
@@ -572,7 +586,7 @@ static void rooms_forget_with_the_loop(void) {
   FOR_EACH_TYPE(type) {
     for (int64_t n = 1; n <= 9; n += 4) {
       int_case c = new_case(type, n, 512, 0, 64, false, ORDINARY);
-      FOR_EACH_LEVEL(k) {
+      FOR_EACH_TABLE(k) {
         ij_matmul m = c.m;
         m.x_room = room;
         announce_rows(&m, &c, 0, c.r1, n);
@@ -600,6 +614,7 @@ int main(int argc, char **argv) {
   scratch = ij__alloc_zero(IJ_MATMUL_SCRATCH, sizeof *scratch);
   room = ij__alloc_zero(1, sizeof *room);
   if (!scratch || !room) return 1;
+  list_tables();
   RUN(x_as_integers);
   RUN(products_by_double);
   RUN(one_value_gives_its_weight);
