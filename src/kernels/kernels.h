@@ -34,6 +34,7 @@ typedef struct ij_x_piece {
   const void *w, *scales, *biases;
   int64_t w_stride, side_stride, side_bytes, n, k, rows, type, at; /* no padding: it is compared as bytes */
 } ij_x_piece;
+_Static_assert(sizeof(ij_x_piece) == 9 * sizeof(int64_t) + 3 * sizeof(void *), "no padding");
 
 /* A worker's copies of x in the orders that products of some levels want, kept while calls belong to one loop: as many as there is room
  * for, then none again; and the weights that a product in integers begins with. `loop` is 0 at first; all is the kernels' own. */

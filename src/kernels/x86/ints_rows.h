@@ -179,7 +179,8 @@ static void feed_rest(ints_feed *f) {
 /* Where codes begin in a row of the buffer that has n_block blocks. */
 static int64_t codes_place(const ints_rows *c, int64_t n_block) { return (int64_t)ij__align_up((size_t)(2 * n_block * c->side_bytes), 64); }
 
-/* Scales and biases, and pieces that have room for them; all of about the same length, so that the last of a row has a line of codes too. */
+/* Scales and biases, and pieces that have room for them; all of about the same length, so that the last of a row has a line of codes too. Where it
+ * has less after all, in rows of 193,000 values and more, what is copied from before it falls on biases in the buffer, which come later. */
 static void add_sides(ints_rows *c, const ij_matmul *m, const void *scales, const void *biases) {
   int64_t most = PIECE_BLOCKS;
   c->side[0] = scales;

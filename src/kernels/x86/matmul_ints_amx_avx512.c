@@ -27,6 +27,7 @@ typedef struct amx_sums {
 
 /* What is written for the unit for matrices must be there when it reads; compilers do not know that it does. */
 #define WRITTEN() __asm__ volatile("" ::: "memory")
+#define WRITTEN_AT(p) __asm__ volatile("" : : "r"(p) : "memory") /* for what nothing else reads */
 
 /* ---- weights ---- */
 
@@ -313,6 +314,7 @@ static void portion(const ij_matmul *m, int64_t r0, int64_t r1, int64_t t0, int6
   lay_out(w, m, t0, (ij_ints *)(void *)(scratch + COPY_AT));
   const uint8_t per = (uint8_t)w->x.n;
   const amx_shapes shapes = {.palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {per, per, per, per, per, per, 16, per}};
+  WRITTEN_AT(&shapes);
   _tile_loadconfig(&shapes);
   amx_round r = round_of(m, r0, r1, 0);
   for (int64_t at = 1; r.n > 0; at++) {
