@@ -73,6 +73,15 @@ bool ij__cpu_has_vnni(void) {
 #endif
 }
 
+bool ij__cpu_has_vbmi(void) {
+#if defined(__x86_64__)
+  unsigned a, b, c, d;
+  return x86_has(IJ_LEVEL_AVX512) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & (1u << 1));
+#else
+  return false;
+#endif
+}
+
 bool ij__cpu_has_avx_vnni(void) {
 #if defined(__x86_64__)
   unsigned a, b, c, d;

@@ -30,6 +30,9 @@ bool ij__cpu_has(ij_level level);
 /* True when the processor multiplies bytes with AVX-512 (VNNI), which most but not all of that level do. */
 bool ij__cpu_has_vnni(void);
 
+/* True when the processor has AVX-512 and looks up bytes in registers (VBMI), which most but not all of that level do. */
+bool ij__cpu_has_vbmi(void);
+
 /* True when it does so with AVX2 (AVX-VNNI), which is a matter of its own: processors have either, both or none. */
 bool ij__cpu_has_avx_vnni(void);
 

@@ -42,6 +42,12 @@ static void pair_codes(uint64_t *first, uint64_t *second, uint64_t entry) {
 /* Bytes 4, 12, .. 52 and 62 -> 1, 3, .. 15. */
 static uint32_t odd_codes(uint32_t entry) { return (entry >> 2 & 0x0e0e0e0eu) | 0x01010101u; }
 
+/* Of an entry of four codes: the first and the third in a byte, and the second and the fourth. */
+static void planes(uint8_t *even, uint8_t *odd, uint32_t codes) {
+  *even = (uint8_t)((codes & 15) | (codes >> 16 & 15) << 4);
+  *odd = (uint8_t)((codes >> 8 & 15) | (codes >> 24 & 15) << 4);
+}
+
 void ij__iq_floats_fill(void) {
   ij_iq_floats *t = &ij__iq_floats;
   for (int i = 0; i < 256; i++) magnitudes(t->iq2_xxs[i], ij__iq2_xxs_grid[i], 8);
@@ -49,6 +55,8 @@ void ij__iq_floats_fill(void) {
   for (int i = 0; i < 256; i++) magnitudes(t->iq3_xxs[i], ij__iq3_xxs_grid[i], 4);
   for (int i = 0; i < 256; i++) t->iq3_xxs_codes[i] = odd_codes(ij__iq3_xxs_grid[i]);
   for (int i = 0; i < 512; i++) magnitudes(t->iq3_s[i], ij__iq3_s_grid[i], 4);
+  for (int i = 0; i < 256; i++) planes(&t->iq3_xxs_planes[0][i], &t->iq3_xxs_planes[1][i], t->iq3_xxs_codes[i]);
+  for (int i = 0; i < 512; i++) planes(&t->iq3_s_planes[0][i], &t->iq3_s_planes[1][i], ij__iq3_s_grid[i]);
   for (int i = 0; i < 128; i++) masks(t->signs7[i], ij__iq_signs[i]);
   for (int i = 0; i < 256; i++) masks(t->signs8[i], i);
   for (int i = 0; i < 256; i++) pair_codes(&t->iq2_xxs_codes[0][i], &t->iq2_xxs_codes[1][i], ij__iq2_xxs_grid[i]);

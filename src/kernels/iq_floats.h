@@ -16,6 +16,9 @@ typedef struct ij_iq_floats {
   uint32_t signs7[128][8]; /* sign bits of seven stored ones and the eighth that they imply */
   uint32_t signs8[256][8]; /* sign bits of eight stored ones */
   uint32_t iq3_xxs_codes[256]; /* four bytes: 2 * i + 1 for value i of the eight that occur */
+  /* [0]: codes, made alike, of the first value of an entry in the low and of the third in the high four bits; [1]: second and fourth. */
+  _Alignas(64) uint8_t iq3_xxs_planes[2][256];
+  uint8_t iq3_s_planes[2][512];
   /* Bytes for products of two rows at a time, [row]: 2 * i for value i of those that occur, 2 * i + 1 for the second row. */
   uint64_t iq2_xxs_codes[2][256], iq2_xs_codes[2][512], iq2_s_codes[2][1024];
   uint64_t iq1_codes[2048]; /* one for both rows, being large */

@@ -48,6 +48,8 @@ static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool in_pl
     ij__matmul_few_low_fill_avx512(k);
     ij__matmul_books_fill_avx512(k);
     ij__matmul_dozens_fill_avx512(k);
+    /* after all of them: they keep what they find for all tables, and would lead those that have less beyond the level to this */
+    if (most >= IJ_BEYOND_VECTORS && ij__cpu_has_vbmi()) ij__matmul_iq3_vbmi_fill_avx512(k);
   }
   if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) fill_ints(k, level, most, in_place);
 }

@@ -73,7 +73,8 @@ static inline float *ij__x_place(const ij_matmul *m, int what, float *scratch, b
 /* The first of these numbers of each family of products. */
 enum { IJ_X_AVX512 = 0, IJ_X_BOOKS = 128, IJ_X_AVX2 = 256 };
 
-/* What processors may have beyond their level: products of bytes in vectors (VNNI, dot products), and those in tiles too (AMX). */
+/* What processors may have beyond their level: products of bytes in vectors (VNNI, dot products) and look-ups of bytes in them (VBMI), each
+ * where it is there, and products in tiles too (AMX). */
 typedef enum ij_beyond { IJ_BEYOND_NOTHING, IJ_BEYOND_VECTORS, IJ_BEYOND_TILES, IJ_BEYOND_COUNT } ij_beyond;
 
 /* The table of a level, or of the next lower one that this machine has, as processors get it that have at most so much beyond it and that are
@@ -110,6 +111,7 @@ void ij__matmul_few_coded_fill_avx512(ij_kernels *k);
 void ij__matmul_few_low_fill_avx512(ij_kernels *k);
 void ij__matmul_books_fill_avx512(ij_kernels *k);
 void ij__matmul_dozens_fill_avx512(ij_kernels *k);
+void ij__matmul_iq3_vbmi_fill_avx512(ij_kernels *k); /* only where ij__cpu_has_vbmi, after those */
 void ij__decode_fill_avx512(ij_kernels *k);
 void ij__ints_fill_avx512(ij_kernels *k, bool in_place); /* this and the next only where ij__cpu_has_vnni */
 void ij__ints_affine_fill_avx512(ij_kernels *k, bool in_place);

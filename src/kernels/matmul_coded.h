@@ -65,13 +65,6 @@ static void coded_tile_any(const coded_args *a, int64_t nt) {
   }
 }
 
-/* Fetches, for bytes [b0, b1) of a row, those that f says come later. */
-INLINE void coded_prefetch(const char *row, int64_t b0, int64_t b1, int64_t row_bytes, const lookahead *f) {
-  for (int64_t b = (b0 + 63) & ~(int64_t)63; b < b1; b += 64) {
-    v_prefetch(row + b + (b < row_bytes - f->bytes ? f->before : f->after));
-  }
-}
-
 /* What stays the same for all rows of a call. */
 typedef struct coded_ctx {
   const ij_matmul *m;
