@@ -104,7 +104,7 @@ bool ij__cpu_has_amx(void) {
 #endif
 }
 
-bool ij__cpu_reads_in_place(void) {
+bool ij__cpu_is_amd(void) {
 #if defined(__x86_64__)
   unsigned most, name[3];
   if (!__get_cpuid(0, &most, &name[0], &name[2], &name[1])) return false;

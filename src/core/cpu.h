@@ -39,9 +39,8 @@ bool ij__cpu_has_avx_vnni(void);
 /* True when the processor multiplies tiles of bytes (AMX) and the system lets this process do so, for which it asks on every call. Linux only. */
 bool ij__cpu_has_amx(void);
 
-/* True on processors that multiply weights sooner where they lie than from a copy in the caches, when each lane holds a row: those of AMD. Found by
- * measurement (docs/performance.md). */
-bool ij__cpu_reads_in_place(void);
+/* True on processors of AMD, on which some ways of doing the same are quicker and others slower, as measurements say (docs/performance.md). */
+bool ij__cpu_is_amd(void);
 
 /* True when the processor has dot products of bytes with NEON, which most but not all of that level do. */
 bool ij__cpu_has_dotprod(void);

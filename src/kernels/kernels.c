@@ -7,25 +7,25 @@
 #include <pthread.h>
 
 static ij_kernels tables[2][IJ_BEYOND_COUNT][IJ_LEVEL_COUNT];
-static bool reads_in_place;
+static bool is_amd;
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 #if !defined(IJ_SCALAR_ONLY) && defined(__x86_64__)
-static void fill_ints(ij_kernels *k, ij_level level, ij_beyond most, bool in_place) {
-  ij__ints_fill_avx2(k, in_place);
-  ij__ints_affine_fill_avx2(k, in_place);
+static void fill_ints(ij_kernels *k, ij_level level, ij_beyond most, bool amd) {
+  ij__ints_fill_avx2(k, amd); /* in place on these processors */
+  ij__ints_affine_fill_avx2(k, amd);
   if (most < IJ_BEYOND_VECTORS) return;
   if (ij__cpu_has_avx_vnni()) {
-    ij__ints_vnni_fill_avx2(k, in_place);
-    ij__ints_affine_vnni_fill_avx2(k, in_place);
+    ij__ints_vnni_fill_avx2(k, amd);
+    ij__ints_affine_vnni_fill_avx2(k, amd);
   }
   if (level < IJ_LEVEL_AVX512 || !ij__cpu_has_vnni()) return;
-  ij__ints_fill_avx512(k, in_place);
-  ij__ints_affine_fill_avx512(k, in_place);
-  if (most >= IJ_BEYOND_TILES && ij__cpu_has_amx()) ij__ints_amx_fill_avx512(k);
+  ij__ints_fill_avx512(k, amd);
+  ij__ints_affine_fill_avx512(k, amd);
+  if (!amd && most >= IJ_BEYOND_TILES && ij__cpu_has_amx()) ij__ints_amx_fill_avx512(k); /* it keeps what it finds, too */
 }
 
-static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool in_place) {
+static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool amd) {
   if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) {
     ij__elem_fill_avx2(k);
     ij__attn_fill_avx2(k);
@@ -48,14 +48,15 @@ static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool in_pl
     ij__matmul_few_low_fill_avx512(k);
     ij__matmul_books_fill_avx512(k);
     ij__matmul_dozens_fill_avx512(k);
-    /* after all of them: they keep what they find for all tables, and would lead those that have less beyond the level to this */
-    if (most >= IJ_BEYOND_VECTORS && ij__cpu_has_vbmi()) ij__matmul_iq3_vbmi_fill_avx512(k);
+    /* Instead of gathers, which take AMD's processors longest; not measured elsewhere. After all of the above: they keep what they find for all
+     * tables, and would lead those that have less beyond the level to this. */
+    if (amd && most >= IJ_BEYOND_VECTORS && ij__cpu_has_vbmi()) ij__matmul_iq3_vbmi_fill_avx512(k);
   }
-  if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) fill_ints(k, level, most, in_place);
+  if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) fill_ints(k, level, most, amd);
 }
 #elif !defined(IJ_SCALAR_ONLY) && defined(__aarch64__)
-static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool in_place) {
-  (void)in_place;
+static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool amd) {
+  (void)amd;
   if (level != IJ_LEVEL_NEON) return;
   ij__elem_fill_neon(k);
   ij__attn_fill_neon(k);
@@ -68,22 +69,22 @@ static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool in_pl
   ij__ints_affine_dot_fill_neon(k);
 }
 #else
-static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool in_place) {
+static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool amd) {
   (void)k;
   (void)level;
   (void)most;
-  (void)in_place;
+  (void)amd;
 }
 #endif
 
-static void fill(ij_kernels *k, ij_level level, ij_beyond most, bool in_place) {
+static void fill(ij_kernels *k, ij_level level, ij_beyond most, bool amd) {
   ij__elem_fill_ref(k);
   ij__math_fill_ref(k);
   ij__attn_fill_ref(k);
   ij__decode_fill_ref(k);
   ij__matmul_fill_ref(k); /* after the decoders, which it uses */
   ij__ints_fill_ref(k);
-  fill_level(k, level, most, in_place);
+  fill_level(k, level, most, amd);
   k->level = level;
 }
 
@@ -99,7 +100,7 @@ static bool available(ij_level level) {
 /* Fill functions are built for their level, so those of a level that this machine lacks may not even be called. */
 static void fill_tables(void) {
   ij__iq_floats_fill();
-  reads_in_place = ij__cpu_reads_in_place();
+  is_amd = ij__cpu_is_amd();
   for (int level = 0; level < IJ_LEVEL_COUNT; level++) {
     if (!available((ij_level)level)) continue;
     for (int i = 0; i < 2 * IJ_BEYOND_COUNT; i++) fill(&tables[i % 2][i / 2][level], (ij_level)level, (ij_beyond)(i / 2), i % 2);
@@ -112,12 +113,12 @@ static int level_at_most(ij_level max_level) {
   return level;
 }
 
-const ij_kernels *ij__kernels_get_beyond(ij_level max_level, ij_beyond most, bool in_place) {
+const ij_kernels *ij__kernels_get_beyond(ij_level max_level, ij_beyond most, bool amd) {
   pthread_once(&tables_once, fill_tables);
-  return &tables[in_place][most][level_at_most(max_level)];
+  return &tables[amd][most][level_at_most(max_level)];
 }
 
 const ij_kernels *ij__kernels_get(ij_level max_level) {
   pthread_once(&tables_once, fill_tables);
-  return ij__kernels_get_beyond(max_level, IJ_BEYOND_TILES, reads_in_place);
+  return ij__kernels_get_beyond(max_level, IJ_BEYOND_TILES, is_amd);
 }

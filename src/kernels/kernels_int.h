@@ -77,9 +77,9 @@ enum { IJ_X_AVX512 = 0, IJ_X_BOOKS = 128, IJ_X_AVX2 = 256 };
  * where it is there, and products in tiles too (AMX). */
 typedef enum ij_beyond { IJ_BEYOND_NOTHING, IJ_BEYOND_VECTORS, IJ_BEYOND_TILES, IJ_BEYOND_COUNT } ij_beyond;
 
-/* The table of a level, or of the next lower one that this machine has, as processors get it that have at most so much beyond it and that are
- * quickest with weights in place, or not (ij__cpu_reads_in_place). For tests, which so meet all kernels on one machine. */
-const ij_kernels *ij__kernels_get_beyond(ij_level max_level, ij_beyond most, bool in_place);
+/* The table of a level, or of the next lower one that this machine has, as processors get it that have at most so much beyond it and that are made
+ * by AMD, or not. For tests, which so meet all kernels on one machine. */
+const ij_kernels *ij__kernels_get_beyond(ij_level max_level, ij_beyond most, bool amd);
 
 void ij__elem_fill_ref(ij_kernels *k);
 void ij__math_fill_ref(ij_kernels *k);

@@ -3,7 +3,7 @@
  * These products hold one row in each lane, so they need many rows at once, where memory is quickest in a few long streams, each read in
  * order and a little at a time. So rows are taken in pieces, a few from each quarter of a call's rows. Some processors are quickest when a piece
  * is copied to a buffer in the caches, line by line in turns, while the piece before is multiplied; what is copied next has been fetched by then.
- * Others when it is only fetched meanwhile, and then multiplied in place (ij__cpu_reads_in_place).
+ * Others when it is only fetched meanwhile, and then multiplied in place (ij__cpu_is_amd).
  *
  * The including file defines LANES, rows of a register, copy_line (LINE bytes), copy_short (fewer) and v_prefetch; and SIDED where rows have
  * scales and biases beside their codes. Then a row of a piece lies in the buffer as [scales][biases][codes], so that loads of more scales than
