@@ -64,23 +64,20 @@ bool ij__cpu_has(ij_level level) {
   }
 }
 
-bool ij__cpu_has_vnni(void) {
+/* This bit of ECX, besides AVX-512. */
+static bool avx512_has(unsigned bit) {
 #if defined(__x86_64__)
   unsigned a, b, c, d;
-  return x86_has(IJ_LEVEL_AVX512) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & (1u << 11));
+  return x86_has(IJ_LEVEL_AVX512) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> bit & 1);
 #else
+  (void)bit;
   return false;
 #endif
 }
 
-bool ij__cpu_has_vbmi(void) {
-#if defined(__x86_64__)
-  unsigned a, b, c, d;
-  return x86_has(IJ_LEVEL_AVX512) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & (1u << 1));
-#else
-  return false;
-#endif
-}
+bool ij__cpu_has_vnni(void) { return avx512_has(11); }
+
+bool ij__cpu_has_vbmi(void) { return avx512_has(1); }
 
 bool ij__cpu_has_avx_vnni(void) {
 #if defined(__x86_64__)

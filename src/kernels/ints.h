@@ -49,6 +49,16 @@ static inline void ij__ints_row(ij_ints *out, const float *x, int64_t k, void (*
   block(out, last);
 }
 
+/* An affine group is 2^shift times 32 values. */
+static inline int ij__ints_group_shift(const ij_matmul *m) { return m->group == 32 ? 0 : m->group == 64 ? 1 : 2; }
+
+/* N of group g of a block. */
+static inline float ij__ints_group_sum(const ij_ints *x, int g, int shift) {
+  float all = x->sum[g << shift];
+  for (int i = 1; i < 1 << shift; i++) all += x->sum[(g << shift) + i];
+  return all;
+}
+
 /* x[t]: the first block of token t0 + t, for n tokens; they are made at `made` where the caller has none. */
 static inline void ij__ints_tokens(const ij_ints **x, const ij_matmul *m, int64_t t0, int64_t n, ij_ints *made,
                                    void (*to_ints)(ij_ints *out, const float *x, int64_t k)) {

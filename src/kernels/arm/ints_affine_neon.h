@@ -16,8 +16,6 @@ typedef struct ints_decoded {
   int n_group, shift;
 } ints_decoded;
 
-INLINE int group_shift(const ij_matmul *m) { return m->group == 32 ? 0 : m->group == 64 ? 1 : 2; }
-
 /* Times 32 values in a block. */
 INLINE int stretches_of(const ij_matmul *m, int64_t b) { return (int)(IJ_MIN(m->k - b * IJ_INTS, (int64_t)IJ_INTS) / 32); }
 
@@ -80,13 +78,6 @@ INLINE void add_32(int32x4_t (*a)[3], const int8x16_t codes[8], const ij_ints *c
 
 /* ---- few tokens ---- */
 
-/* N of group g of a block. */
-INLINE float sum_of_group(const ij_ints *x, int g, int shift) {
-  float all = x->sum[g << shift];
-  for (int i = 1; i < 1 << shift; i++) all += x->sum[(g << shift) + i];
-  return all;
-}
-
 /* Every eight digits: the even ones, then the odd ones. */
 static void ints_apart(ij_ints *to, const ij_ints *from) {
   static const uint8_t apart[16] = {0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15};
@@ -112,7 +103,7 @@ static void few_ints(const ij_ints **x, const ij_matmul *m, int64_t n, ij_ints *
 INLINE void few_tokens(const ints_call *c, int64_t r, const int n) {
   const four_rows w = rows_from(c, r, 4);
   const ij_matmul *m = c->m;
-  const int shift = group_shift(m), last = (1 << shift) - 1;
+  const int shift = ij__ints_group_shift(m), last = (1 << shift) - 1;
   float32x4_t y[FEW], scale[8], bias[8];
   int32x4_t a[FEW][3];
   fetch_sides(&w, m);
@@ -141,7 +132,7 @@ INLINE void few_tokens(const ints_call *c, int64_t r, const int n) {
       add_32(a, codes, x, i, n);
       if ((i & last) != last) continue;
       UNROLL for (int t = 0; t < n; t++) {
-        y[t] = end_group(y[t], a[t], scale[g % 8], bias[g % 8], x[t]->scale, sum_of_group(x[t], i >> shift, shift));
+        y[t] = end_group(y[t], a[t], scale[g % 8], bias[g % 8], x[t]->scale, ij__ints_group_sum(x[t], i >> shift, shift));
         a[t][0] = a[t][1] = a[t][2] = vdupq_n_s32(0);
       }
       g++;
@@ -157,7 +148,7 @@ static void decode_blocks(ints_decoded *d, const ints_call *c, const four_rows *
   const ij_matmul *m = c->m;
   const int n_32 = stretches_of(m, b);
   const uint8_t *block[4];
-  d->shift = group_shift(m);
+  d->shift = ij__ints_group_shift(m);
   d->n_group = n_32 >> d->shift;
   if (b == 0) fetch_sides(w, m);
   blocks_at(block, w, b, c->n_block, MANY_AHEAD, CODE_BYTES);
@@ -189,7 +180,7 @@ INLINE void tile(const ints_decoded *d, const ij_ints *const *x, float *sums, co
     int32x4_t a[TILE][3];
     UNROLL for (int t = 0; t < n; t++) a[t][0] = a[t][1] = a[t][2] = vdupq_n_s32(0);
     for (const int end = i + (1 << shift); i < end; i++) add_32(a, d->codes + 8 * i, x, i, n);
-    UNROLL for (int t = 0; t < n; t++) y[t] = end_group(y[t], a[t], d->scale[g], d->bias[g], x[t]->scale, sum_of_group(x[t], g, shift));
+    UNROLL for (int t = 0; t < n; t++) y[t] = end_group(y[t], a[t], d->scale[g], d->bias[g], x[t]->scale, ij__ints_group_sum(x[t], g, shift));
   }
   UNROLL for (int t = 0; t < n; t++) vst1q_f32(sums + t * PANEL_ROWS, y[t]);
 }

@@ -7,9 +7,6 @@
 #ifndef IJ_KERNELS_X86_INTS_AFFINE_H
 #define IJ_KERNELS_X86_INTS_AFFINE_H
 
-/* A group is 2^shift times 32 values. */
-CODED int group_shift(const ints_piece *p) { return p->m->group == 32 ? 0 : p->m->group == 64 ? 1 : 2; }
-
 /* Times 32 values in n_block blocks from block b of the piece on, or as many as the row has. */
 CODED int64_t stretches_of(const ints_piece *p, int64_t b, int64_t n_block) {
   const int64_t at = (p->b0 + b) * IJ_INTS;
@@ -17,18 +14,14 @@ CODED int64_t stretches_of(const ints_piece *p, int64_t b, int64_t n_block) {
 }
 
 /* A block of which every eight digits are the even ones, then the odd ones; sum[] has those of groups. */
-static void ints_apart(ij_ints *to, const ij_ints *from, int group) {
+static void ints_apart(ij_ints *to, const ij_ints *from, int shift) {
   const __m128i apart = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
   for (int i = 0; i < 3 * IJ_INTS; i += 16) {
     const int j = i / IJ_INTS, at = i % IJ_INTS;
     const __m128i digits = _mm_load_si128((const __m128i *)(const void *)(from->digit[j] + at));
     _mm_store_si128((__m128i *)(void *)(to->digit[j] + at), _mm_shuffle_epi8(digits, apart));
   }
-  for (int g = 0; g < IJ_INTS / group; g++) {
-    float all = from->sum[g * (group / 32)];
-    for (int i = 1; i < group / 32; i++) all += from->sum[g * (group / 32) + i];
-    to->sum[g] = all;
-  }
+  for (int g = 0; g < IJ_INTS / 32 >> shift; g++) to->sum[g] = ij__ints_group_sum(from, g, shift);
   to->scale = from->scale;
 }
 
@@ -36,7 +29,7 @@ static void ints_apart(ij_ints *to, const ij_ints *from, int group) {
 static void few_ints(const ij_ints **x, const ij_matmul *m, int64_t n, ij_ints *to) {
   const int64_t n_block = ij__div_up(m->k, (int64_t)IJ_INTS);
   for (int64_t t = 0; t < n; t++, to += n_block) {
-    for (int64_t b = 0; b < n_block; b++) ints_apart(to + b, x[t] + b, m->group);
+    for (int64_t b = 0; b < n_block; b++) ints_apart(to + b, x[t] + b, ij__ints_group_shift(m));
     x[t] = to;
   }
 }

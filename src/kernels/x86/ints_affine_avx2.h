@@ -115,7 +115,7 @@ static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_
   const int64_t n = stretches_of(p, b, 1);
   const ints_lanes codes = lanes_from(&p->codes, r, b * p->block_bytes);
   const ints_lanes side[2] = {lanes_from(&p->side[0], r, b * p->side_bytes), lanes_from(&p->side[1], r, b * p->side_bytes)};
-  d->shift = group_shift(p);
+  d->shift = ij__ints_group_shift(p->m);
   d->n_group = (int)(n >> d->shift);
   read_side(d->scale, &side[0], 0, p->m->side_dtype);
   read_side(d->bias, &side[1], 0, p->m->side_dtype);
@@ -157,13 +157,6 @@ CODED void add_eights(__m256i s[WIDE][TILE][3], const ints_decoded d[WIDE], cons
   }
 }
 
-/* N of group g. */
-CODED __m256 sum_of_group(const ij_ints *x, int g, int shift) {
-  __m256 all = _mm256_set1_ps(x->sum[g << shift]);
-  for (int i = 1; i < 1 << shift; i++) all = _mm256_add_ps(all, _mm256_set1_ps(x->sum[(g << shift) + i]));
-  return all;
-}
-
 /* n tokens, whose blocks are x, times a block of 16 rows. next: those that come after them, or NULL. */
 CODED void tile_of(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps,
                    const int n, const int shift) {
@@ -186,22 +179,13 @@ CODED void tile_of(const ints_decoded d[WIDE], const ij_ints *const *x, const ij
       }
     }
     UNROLL for (int t = 0; t < n; t++) {
-      const __m256 all = sum_of_group(x[t], g, shift), x_scale = _mm256_set1_ps(x[t]->scale);
+      const __m256 all = _mm256_set1_ps(ij__ints_group_sum(x[t], g, shift)), x_scale = _mm256_set1_ps(x[t]->scale);
       float *y = sums + t * GROUPS * LANES;
       UNROLL for (int r = 0; r < WIDE; r++) {
         if (WHOLE) add_sums(a[r][t], s[r][t]);
         _mm256_storeu_ps(y + r * LANES, add_group(_mm256_loadu_ps(y + r * LANES), a[r][t], d[r].scale[g], d[r].bias[g], x_scale, all));
       }
     }
-  }
-}
-
-CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps,
-                const int n) {
-  switch (d[0].shift) {
-    case 0: tile_of(d, x, next, sums, f, steps, n, 0); break;
-    case 1: tile_of(d, x, next, sums, f, steps, n, 1); break;
-    default: tile_of(d, x, next, sums, f, steps, n, 2);
   }
 }
 

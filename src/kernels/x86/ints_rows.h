@@ -196,8 +196,8 @@ static void add_sides(ints_rows *c, const ij_matmul *m, const void *scales, cons
 /* Fewer rows than a stream should have. */
 CODED bool too_few_rows(const ints_rows *c) { return c->n_row < c->quarter; }
 
-/* n_row rows of the type from w on, in pieces of `rows`. In place, registers are loaded from where sides lie: those with eight numbers of each row
- * at a time, which only few tokens use one by one, and only of rows that end with eight of them. */
+/* n_row rows of the type from w on, in pieces of `rows`. Sides are loaded by eight numbers. In place that stays inside a row only for few tokens,
+ * which use all eight, and where the row has a multiple of eight. */
 static ints_rows ints_rows_of(const ij_matmul *m, const void *w, const void *scales, const void *biases, int64_t n_row, int rows, bool in_place) {
   const int64_t n_block = ij__div_up(m->k, (int64_t)IJ_INTS), block_bytes = ij__dtype_row_bytes(TYPE, IJ_INTS);
   ints_rows c = {.w = w, .stride = m->w_stride, .n_row = n_row, .n_block = n_block, .block_bytes = block_bytes, .rows = rows};

@@ -1,11 +1,23 @@
 /* ints_run.h: a whole product in integers, piece by piece; included last by the files of both x86 levels, which define FEW and few_any, a piece
  * of LANES rows by at most so many tokens; ints_decoded and decode_block, a block of LANES rows; tile, WIDE of those by at most TILE tokens.
- * Where it defines SIDED, also few_ints: what few_any wants to have as x, made of the blocks that are there.
+ * Where it defines SIDED, also few_ints: what few_any wants to have as x, made of the blocks that are there; and instead of tile tile_of, for each
+ * length of groups.
  */
 #ifndef IJ_KERNELS_X86_INTS_RUN_H
 #define IJ_KERNELS_X86_INTS_RUN_H
 
 #define TILE_ARGS const ints_decoded *d, const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps
+
+#if SIDED
+CODED void tile(TILE_ARGS, const int n) {
+  switch (d[0].shift) {
+    case 0: tile_of(d, x, next, sums, f, steps, n, 0); break;
+    case 1: tile_of(d, x, next, sums, f, steps, n, 1); break;
+    default: tile_of(d, x, next, sums, f, steps, n, 2);
+  }
+}
+#endif
+
 NOINLINE void tile_1(TILE_ARGS) { tile(d, x, next, sums, f, steps, 1); }
 NOINLINE void tile_2(TILE_ARGS) { tile(d, x, next, sums, f, steps, 2); }
 
@@ -165,7 +177,7 @@ static void ints_run(const ij_matmul *m, int64_t r0, int64_t r1, const ij_ints *
 /* Left to the scalar product: rows that are too long for a worker's scratch, and those with sides that are rare or with less than a line of codes. */
 static bool left_out(const ij_matmul *m) {
   const int64_t n_block = ij__div_up(m->k, (int64_t)IJ_INTS);
-  if (SIDED) return m->side_dtype == IJ_DTYPE_F32 || m->k < 2 * LINE || FEW * n_block > MADE_BLOCKS;
+  if (SIDED) return ij__wide_side(m, TYPE) || m->k < 2 * LINE || FEW * n_block > MADE_BLOCKS;
   return !m->ints && n_block > MADE_BLOCKS;
 }
 

@@ -116,7 +116,7 @@ FEW_TOKENS(2, 2)
 
 static void few_any(const ints_piece *p, ints_feed *f) {
   static void (*const few[FEW][3])(const ints_piece *p, ints_feed *f) = {{few_1_0, few_1_1, few_1_2}, {few_2_0, few_2_1, few_2_2}};
-  few[p->n_token - 1][group_shift(p)](p, f);
+  few[p->n_token - 1][ij__ints_group_shift(p->m)](p, f);
 }
 
 /* ---- many tokens: a block of 32 rows is taken apart first ---- */
@@ -127,7 +127,7 @@ static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_
   const int64_t n = stretches_of(p, b, 1);
   const ints_lanes codes = lanes_from(&p->codes, r, b * p->block_bytes);
   const ints_lanes side[2] = {lanes_from(&p->side[0], r, b * p->side_bytes), lanes_from(&p->side[1], r, b * p->side_bytes)};
-  d->shift = group_shift(p);
+  d->shift = ij__ints_group_shift(p->m);
   d->n_group = (int)(n >> d->shift);
   read_side(d->scale, &side[0], 0, p->m->side_dtype);
   read_side(d->bias, &side[1], 0, p->m->side_dtype);
@@ -157,13 +157,6 @@ CODED void add_sixteen(__m512i s[WIDE][TILE][3], const ints_decoded d[WIDE], con
   }
 }
 
-/* N of group g. */
-CODED __m512 sum_of_group(const ij_ints *x, int g, int shift) {
-  __m512 all = _mm512_set1_ps(x->sum[g << shift]);
-  for (int i = 1; i < 1 << shift; i++) all = _mm512_add_ps(all, _mm512_set1_ps(x->sum[(g << shift) + i]));
-  return all;
-}
-
 /* n tokens, whose blocks are x, times a block of 32 rows. next: those that come after them, or NULL. */
 CODED void tile_of(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps,
                    const int n, const int shift) {
@@ -188,21 +181,12 @@ CODED void tile_of(const ints_decoded d[WIDE], const ij_ints *const *x, const ij
       }
     }
     UNROLL for (int t = 0; t < n; t++) {
-      const __m512 all = sum_of_group(x[t], g, shift), x_scale = _mm512_set1_ps(x[t]->scale);
+      const __m512 all = _mm512_set1_ps(ij__ints_group_sum(x[t], g, shift)), x_scale = _mm512_set1_ps(x[t]->scale);
       UNROLL for (int r = 0; r < WIDE; r++) y[r][t] = add_group(y[r][t], s[r][t], d[r].scale[g], d[r].bias[g], x_scale, all);
     }
   }
   UNROLL for (int t = 0; t < n; t++) {
     UNROLL for (int r = 0; r < WIDE; r++) _mm512_storeu_ps(sums + (t * GROUPS + r) * LANES, y[r][t]);
-  }
-}
-
-CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps,
-                const int n) {
-  switch (d[0].shift) {
-    case 0: tile_of(d, x, next, sums, f, steps, n, 0); break;
-    case 1: tile_of(d, x, next, sums, f, steps, n, 1); break;
-    default: tile_of(d, x, next, sums, f, steps, n, 2);
   }
 }
 

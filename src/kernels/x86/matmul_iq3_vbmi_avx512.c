@@ -142,32 +142,18 @@ CODED void iq3_group(const ij_matmul *m, int64_t r, int64_t r_last, const lookah
   store_sums(sums, 0, MR, sum);
 }
 
-CODED void iq3_product(const ij_matmul *m, int64_t r0, int64_t r1, const ij_dtype type) {
-  float sums[BATCH] = {0}; /* rows that a short batch lacks are folded too, and dropped */
-  const int64_t row_bytes = m->k / 256 * coded_bytes(type);
-  const lookahead la = lookahead_of(m, row_bytes);
-  lookahead_start(&la, (const char *)m->w + r0 * m->w_stride, m->w_stride, r1 - r0, row_bytes);
-  for (int64_t r = r0; r < r1; r += V) {
-    const int64_t n_row = IJ_MIN(V, r1 - r);
-    if (r + V >= r1 && m->w_next) lookahead_start(&la, m->w_next, m->w_stride, m->n_next, row_bytes);
-    for (int64_t g = 0; g < n_row; g += MR) {
-      lookahead ahead = lookahead_at(&la, (r1 - r - g) / MR);
-      iq3_group(m, r + g, r1 - 1, &ahead, sums + g * 4, type);
-    }
-    store_batch(m->y + r, m->ldy, sums, 1, n_row);
+CODED void iq3_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type) {
+  if (m->n != 1) {
+    general[type](m, r0, r1, scratch);
+  } else {
+    one_token_rows(m, r0, r1, m->k / 256 * coded_bytes(type), iq3_group, type);
   }
 }
 
 #define IQ3_LIST(X) X(IQ3_XXS) X(IQ3_S)
 
-#define MATMUL_IQ3(id)                                                                                   \
-  static void matmul_iq3_##id(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {              \
-    if (m->n != 1) {                                                                                     \
-      general[IJ_DTYPE_##id](m, r0, r1, scratch);                                                        \
-    } else {                                                                                             \
-      iq3_product(m, r0, r1, IJ_DTYPE_##id);                                                             \
-    }                                                                                                    \
-  }
+#define MATMUL_IQ3(id) \
+  static void matmul_iq3_##id(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) { iq3_rows(m, r0, r1, scratch, IJ_DTYPE_##id); }
 IQ3_LIST(MATMUL_IQ3)
 
 void ij__matmul_iq3_vbmi_fill_avx512(ij_kernels *k) {

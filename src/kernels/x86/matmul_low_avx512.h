@@ -39,20 +39,8 @@ CODED void low_group(const ij_matmul *m, int64_t r, int64_t r_last, const lookah
 CODED void low_rows(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, const ij_dtype type) {
   if (m->n != 1) {
     matmul_coded(m, r0, r1, scratch, type);
-    return;
-  }
-  float sums[BATCH] = {0}; /* rows that a short batch lacks are folded too, and dropped */
-  const int64_t row_bytes = m->k / 256 * coded_bytes(type);
-  const lookahead la = lookahead_of(m, row_bytes);
-  lookahead_start(&la, (const char *)m->w + r0 * m->w_stride, m->w_stride, r1 - r0, row_bytes);
-  for (int64_t r = r0; r < r1; r += V) {
-    const int64_t n_row = IJ_MIN(V, r1 - r);
-    if (r + V >= r1 && m->w_next) lookahead_start(&la, m->w_next, m->w_stride, m->n_next, row_bytes);
-    for (int64_t g = 0; g < n_row; g += MR) {
-      lookahead ahead = lookahead_at(&la, (r1 - r - g) / MR);
-      low_group(m, r + g, r1 - 1, &ahead, sums + g * 4, type);
-    }
-    store_batch(m->y + r, m->ldy, sums, 1, n_row);
+  } else {
+    one_token_rows(m, r0, r1, m->k / 256 * coded_bytes(type), low_group, type);
   }
 }
 
