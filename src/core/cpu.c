@@ -101,16 +101,6 @@ bool ij__cpu_has_amx(void) {
 #endif
 }
 
-bool ij__cpu_is_amd(void) {
-#if defined(__x86_64__)
-  unsigned most, name[3];
-  if (!__get_cpuid(0, &most, &name[0], &name[2], &name[1])) return false;
-  return memcmp(name, "AuthenticAMD", 12) == 0 || memcmp(name, "HygonGenuine", 12) == 0;
-#else
-  return false;
-#endif
-}
-
 bool ij__cpu_has_dotprod(void) {
 #if defined(__aarch64__) && defined(__linux__)
   return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;

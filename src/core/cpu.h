@@ -39,9 +39,6 @@ bool ij__cpu_has_avx_vnni(void);
 /* True when the processor multiplies tiles of bytes (AMX) and the system lets this process do so, for which it asks on every call. Linux only. */
 bool ij__cpu_has_amx(void);
 
-/* True on processors of AMD, on which some ways of doing the same are quicker and others slower, as measurements say (docs/performance.md). */
-bool ij__cpu_is_amd(void);
-
 /* True when the processor has dot products of bytes with NEON, which most but not all of that level do. */
 bool ij__cpu_has_dotprod(void);
 

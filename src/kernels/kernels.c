@@ -6,26 +6,25 @@
 
 #include <pthread.h>
 
-static ij_kernels tables[2][IJ_BEYOND_COUNT][IJ_LEVEL_COUNT];
-static bool is_amd;
+static ij_kernels tables[IJ_BEYOND_COUNT][IJ_LEVEL_COUNT];
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 #if !defined(IJ_SCALAR_ONLY) && defined(__x86_64__)
-static void fill_ints(ij_kernels *k, ij_level level, ij_beyond most, bool amd) {
-  ij__ints_fill_avx2(k, amd); /* in place on these processors */
-  ij__ints_affine_fill_avx2(k, amd);
+static void fill_ints(ij_kernels *k, ij_level level, ij_beyond most) {
+  ij__ints_fill_avx2(k);
+  ij__ints_affine_fill_avx2(k);
   if (most < IJ_BEYOND_VECTORS) return;
   if (ij__cpu_has_avx_vnni()) {
-    ij__ints_vnni_fill_avx2(k, amd);
-    ij__ints_affine_vnni_fill_avx2(k, amd);
+    ij__ints_vnni_fill_avx2(k);
+    ij__ints_affine_vnni_fill_avx2(k);
   }
   if (level < IJ_LEVEL_AVX512 || !ij__cpu_has_vnni()) return;
-  ij__ints_fill_avx512(k, amd);
-  ij__ints_affine_fill_avx512(k, amd);
-  if (!amd && most >= IJ_BEYOND_TILES && ij__cpu_has_amx()) ij__ints_amx_fill_avx512(k); /* it keeps what it finds, too */
+  ij__ints_fill_avx512(k);
+  ij__ints_affine_fill_avx512(k);
+  if (most >= IJ_BEYOND_TILES && ij__cpu_has_amx()) ij__ints_amx_fill_avx512(k); /* it keeps what it finds, too */
 }
 
-static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool amd) {
+static void fill_level(ij_kernels *k, ij_level level, ij_beyond most) {
   if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) {
     ij__elem_fill_avx2(k);
     ij__attn_fill_avx2(k);
@@ -48,15 +47,14 @@ static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool amd) 
     ij__matmul_few_low_fill_avx512(k);
     ij__matmul_books_fill_avx512(k);
     ij__matmul_dozens_fill_avx512(k);
-    /* Instead of gathers, which take AMD's processors longest; not measured elsewhere. After all of the above: they keep what they find for all
-     * tables, and would lead those that have less beyond the level to this. */
-    if (amd && most >= IJ_BEYOND_VECTORS && ij__cpu_has_vbmi()) ij__matmul_iq3_vbmi_fill_avx512(k);
+    /* Instead of gathers. After all of the above: they keep what they find for all tables, and would lead those that have less beyond the level
+     * to this. */
+    if (most >= IJ_BEYOND_VECTORS && ij__cpu_has_vbmi()) ij__matmul_iq3_vbmi_fill_avx512(k);
   }
-  if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) fill_ints(k, level, most, amd);
+  if (level == IJ_LEVEL_AVX2 || level == IJ_LEVEL_AVX512) fill_ints(k, level, most);
 }
 #elif !defined(IJ_SCALAR_ONLY) && defined(__aarch64__)
-static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool amd) {
-  (void)amd;
+static void fill_level(ij_kernels *k, ij_level level, ij_beyond most) {
   if (level != IJ_LEVEL_NEON) return;
   ij__elem_fill_neon(k);
   ij__attn_fill_neon(k);
@@ -69,22 +67,21 @@ static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool amd) 
   ij__ints_affine_dot_fill_neon(k);
 }
 #else
-static void fill_level(ij_kernels *k, ij_level level, ij_beyond most, bool amd) {
+static void fill_level(ij_kernels *k, ij_level level, ij_beyond most) {
   (void)k;
   (void)level;
   (void)most;
-  (void)amd;
 }
 #endif
 
-static void fill(ij_kernels *k, ij_level level, ij_beyond most, bool amd) {
+static void fill(ij_kernels *k, ij_level level, ij_beyond most) {
   ij__elem_fill_ref(k);
   ij__math_fill_ref(k);
   ij__attn_fill_ref(k);
   ij__decode_fill_ref(k);
   ij__matmul_fill_ref(k); /* after the decoders, which it uses */
   ij__ints_fill_ref(k);
-  fill_level(k, level, most, amd);
+  fill_level(k, level, most);
   k->level = level;
 }
 
@@ -100,10 +97,9 @@ static bool available(ij_level level) {
 /* Fill functions are built for their level, so those of a level that this machine lacks may not even be called. */
 static void fill_tables(void) {
   ij__iq_floats_fill();
-  is_amd = ij__cpu_is_amd();
   for (int level = 0; level < IJ_LEVEL_COUNT; level++) {
     if (!available((ij_level)level)) continue;
-    for (int i = 0; i < 2 * IJ_BEYOND_COUNT; i++) fill(&tables[i % 2][i / 2][level], (ij_level)level, (ij_beyond)(i / 2), i % 2);
+    for (int i = 0; i < IJ_BEYOND_COUNT; i++) fill(&tables[i][level], (ij_level)level, (ij_beyond)i);
   }
 }
 
@@ -113,12 +109,12 @@ static int level_at_most(ij_level max_level) {
   return level;
 }
 
-const ij_kernels *ij__kernels_get_beyond(ij_level max_level, ij_beyond most, bool amd) {
+const ij_kernels *ij__kernels_get_beyond(ij_level max_level, ij_beyond most) {
   pthread_once(&tables_once, fill_tables);
-  return &tables[amd][most][level_at_most(max_level)];
+  return &tables[most][level_at_most(max_level)];
 }
 
 const ij_kernels *ij__kernels_get(ij_level max_level) {
   pthread_once(&tables_once, fill_tables);
-  return ij__kernels_get_beyond(max_level, IJ_BEYOND_TILES, is_amd);
+  return ij__kernels_get_beyond(max_level, IJ_BEYOND_TILES);
 }

@@ -26,18 +26,8 @@
 
 #define IJ_LISTED_MIN 25       /* from so many rows of x on they may be listed: fewer are used straight from registers by some products */
 
-#define IJ_PIECE_BYTES (32 * 32 * 144) /* of weights, that products in integers copy at a time: 32 rows of 32 blocks of Q4_K */
-
-/* What lies in pieces[at] of an ij_x_room: the first `rows` rows of n at w, with `side_bytes` of each of their sides for 256 values. */
-typedef struct ij_x_piece {
-  uint64_t loop;
-  const void *w, *scales, *biases;
-  int64_t w_stride, side_stride, side_bytes, n, k, rows, type, at; /* no padding: it is compared as bytes */
-} ij_x_piece;
-_Static_assert(sizeof(ij_x_piece) == 9 * sizeof(int64_t) + 3 * sizeof(void *), "no padding");
-
 /* A worker's copies of x in the orders that products of some levels want, kept while calls belong to one loop: as many as there is room
- * for, then none again; and the weights that a product in integers begins with. `loop` is 0 at first; all is the kernels' own. */
+ * for, then none again. `loop` is 0 at first; all is the kernels' own. */
 typedef struct ij_x_room {
   uint64_t loop;
   int n_kept;
@@ -49,9 +39,7 @@ typedef struct ij_x_room {
     int what;
     int64_t at;
   } kept[IJ_X_KEPT];
-  ij_x_piece piece;
   _Alignas(64) float x[IJ_X_ROOM];
-  _Alignas(64) uint8_t pieces[2][IJ_PIECE_BYTES];
 } ij_x_room;
 
 /* 256 values of x as integers of 24 bits, for the types that are multiplied so (ij__dtype_in_integers): value i is about scale * X[i] with
@@ -92,7 +80,7 @@ typedef struct ij_matmul {
   int64_t n, k;
   const ij_ints *ints; /* NULL, or row t of x as integers: ld_ints blocks after the row before, or by `rows`. Without, the kernel makes them itself */
   int64_t ld_ints;
-  const void *w_next; /* a hint: the rows this worker multiplies next, of the same k and stride, to be fetched or read meanwhile; or NULL */
+  const void *w_next; /* a hint: the rows this worker multiplies next, of the same k and stride, to be fetched meanwhile; or NULL */
   int64_t n_next, next_tokens; /* so many rows, by so many tokens */
   ij_x_room *x_room; /* this worker's, or NULL */
   uint64_t loop;     /* with x_room: while calls give the same number, not 0, what lies at their x and rows stays as it is */

@@ -77,9 +77,9 @@ enum { IJ_X_AVX512 = 0, IJ_X_BOOKS = 128, IJ_X_AVX2 = 256 };
  * where it is there, and products in tiles too (AMX). */
 typedef enum ij_beyond { IJ_BEYOND_NOTHING, IJ_BEYOND_VECTORS, IJ_BEYOND_TILES, IJ_BEYOND_COUNT } ij_beyond;
 
-/* The table of a level, or of the next lower one that this machine has, as processors get it that have at most so much beyond it and that are made
- * by AMD, or not. For tests, which so meet all kernels on one machine. */
-const ij_kernels *ij__kernels_get_beyond(ij_level max_level, ij_beyond most, bool amd);
+/* The table of a level, or of the next lower one that this machine has, as processors get it that have at most so much beyond it. For tests,
+ * which so meet all kernels on one machine. */
+const ij_kernels *ij__kernels_get_beyond(ij_level max_level, ij_beyond most);
 
 void ij__elem_fill_ref(ij_kernels *k);
 void ij__math_fill_ref(ij_kernels *k);
@@ -97,10 +97,10 @@ void ij__matmul_few_iq_fill_avx2(ij_kernels *k);
 void ij__matmul_few_small_fill_avx2(ij_kernels *k);
 void ij__matmul_dozens_fill_avx2(ij_kernels *k);
 void ij__decode_fill_avx2(ij_kernels *k);
-void ij__ints_fill_avx2(ij_kernels *k, bool in_place);
-void ij__ints_affine_fill_avx2(ij_kernels *k, bool in_place);
-void ij__ints_vnni_fill_avx2(ij_kernels *k, bool in_place); /* this and the next only where ij__cpu_has_avx_vnni */
-void ij__ints_affine_vnni_fill_avx2(ij_kernels *k, bool in_place);
+void ij__ints_fill_avx2(ij_kernels *k);
+void ij__ints_affine_fill_avx2(ij_kernels *k);
+void ij__ints_vnni_fill_avx2(ij_kernels *k); /* this and the next only where ij__cpu_has_avx_vnni */
+void ij__ints_affine_vnni_fill_avx2(ij_kernels *k);
 
 void ij__elem_fill_avx512(ij_kernels *k);
 void ij__attn_fill_avx512(ij_kernels *k);
@@ -113,8 +113,8 @@ void ij__matmul_books_fill_avx512(ij_kernels *k);
 void ij__matmul_dozens_fill_avx512(ij_kernels *k);
 void ij__matmul_iq3_vbmi_fill_avx512(ij_kernels *k); /* only where ij__cpu_has_vbmi, after those */
 void ij__decode_fill_avx512(ij_kernels *k);
-void ij__ints_fill_avx512(ij_kernels *k, bool in_place); /* this and the next only where ij__cpu_has_vnni */
-void ij__ints_affine_fill_avx512(ij_kernels *k, bool in_place);
+void ij__ints_fill_avx512(ij_kernels *k); /* this and the next only where ij__cpu_has_vnni */
+void ij__ints_affine_fill_avx512(ij_kernels *k);
 void ij__ints_amx_fill_avx512(ij_kernels *k); /* only where ij__cpu_has_amx, after those */
 
 void ij__elem_fill_neon(ij_kernels *k);

@@ -14,7 +14,7 @@ static uint64_t n_loop;
 
 /* The scalar table, and all that differ of those that processors get which have more or less beyond a level, and which copy rows or do not; with
  * tiles also where they are emulated. NULL is the last. */
-static const ij_kernels *tables[2 * IJ_BEYOND_COUNT * IJ_LEVEL_COUNT + 2];
+static const ij_kernels *tables[IJ_BEYOND_COUNT * IJ_LEVEL_COUNT + 2];
 
 #define FOR_EACH_TABLE(kernels) for (const ij_kernels *const *at_ = tables, *kernels; (kernels = *at_) != NULL; at_++)
 
@@ -33,13 +33,13 @@ void tiles_fill(ij_kernels *k); /* tiles_avx512.c */
 
 static void list_tables(void) {
   const ij_kernels **end = tables;
-  for (int i = 0; i < 2 * IJ_BEYOND_COUNT * IJ_LEVEL_COUNT; i++) {
-    const ij_kernels *k = ij__kernels_get_beyond((ij_level)(i / (2 * IJ_BEYOND_COUNT)), (ij_beyond)(i / 2 % IJ_BEYOND_COUNT), i % 2);
+  for (int i = 0; i < IJ_BEYOND_COUNT * IJ_LEVEL_COUNT; i++) {
+    const ij_kernels *k = ij__kernels_get_beyond((ij_level)(i / IJ_BEYOND_COUNT), (ij_beyond)(i % IJ_BEYOND_COUNT));
     if (!is_listed(k)) *end++ = k;
   }
 #ifdef EMULATED_TILES
   if (!ij__cpu_has_vnni()) return;
-  emulated = *ij__kernels_get_beyond(IJ_LEVEL_AVX512, IJ_BEYOND_VECTORS, false);
+  emulated = *ij__kernels_get_beyond(IJ_LEVEL_AVX512, IJ_BEYOND_VECTORS);
   tiles_fill(&emulated);
   *end = &emulated;
 #endif

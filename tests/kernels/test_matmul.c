@@ -78,14 +78,12 @@ static void run_case(const ij_kernels *k, test_case *c, float *y) {
 static bool compare_levels(test_case *c, int kind) {
   const ij_kernels *ref = ij__kernels_get(IJ_LEVEL_SCALAR);
   run_case(ref, c, want);
-  const int n_table = 2 * IJ_BEYOND_COUNT; /* of each level */
-  for (int i = n_table; i < n_table * IJ_LEVEL_COUNT; i++) {
-    const ij_level level = (ij_level)(i / n_table);
-    const ij_beyond most = (ij_beyond)(i % n_table / 2);
-    const ij_kernels *k = ij__kernels_get_beyond(level, most, i % 2);
+  for (int i = IJ_BEYOND_COUNT; i < IJ_BEYOND_COUNT * IJ_LEVEL_COUNT; i++) {
+    const ij_level level = (ij_level)(i / IJ_BEYOND_COUNT);
+    const ij_beyond most = (ij_beyond)(i % IJ_BEYOND_COUNT);
+    const ij_kernels *k = ij__kernels_get_beyond(level, most);
     if (k->level != level) continue;
-    if (i % 2 && k->matmul[c->type] == ij__kernels_get_beyond(level, most, false)->matmul[c->type]) continue;
-    if (most > 0 && k->matmul[c->type] == ij__kernels_get_beyond(level, (ij_beyond)(most - 1), i % 2)->matmul[c->type]) continue;
+    if (most > 0 && k->matmul[c->type] == ij__kernels_get_beyond(level, (ij_beyond)(most - 1))->matmul[c->type]) continue;
     run_case(k, c, got);
     size_t at = 0;
     if (same_bits(want, got, y_floats, &at)) continue;

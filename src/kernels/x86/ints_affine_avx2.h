@@ -28,11 +28,19 @@ typedef struct ints_decoded {
   int n_group, shift;
 } ints_decoded;
 
-/* out[i]: number i of the eight from a byte on of each row, of two bytes. */
-CODED void read_side(__m256 out[8], const ints_lanes *l, int64_t byte, ij_dtype type) {
+/* n numbers of two bytes, at most eight, and zeros. */
+CODED __m128i load_numbers(const uint8_t *p, int64_t n) {
+  uint16_t some[8] = {0};
+  if (n == 8) return _mm_loadu_si128((const __m128i *)(const void *)p);
+  memcpy(some, p, (size_t)(2 * n));
+  return _mm_loadu_si128((const __m128i *)(const void *)some);
+}
+
+/* out[i]: number i of the n, at most eight, from a byte on of each row, of two bytes. */
+CODED void read_side(__m256 out[8], const ints_lanes *l, int64_t byte, int64_t n, ij_dtype type) {
   const __m256i zero = _mm256_setzero_si256();
   __m256i z[4], two[4]; /* two: of numbers 2 * i and 2 * i + 1 */
-  UNROLL for (int i = 0; i < 4; i++) z[i] = load_rows(l, i, byte);
+  UNROLL for (int i = 0; i < 4; i++) z[i] = _mm256_set_m128i(load_numbers(lane_row(l, 4 + i) + byte, n), load_numbers(lane_row(l, i) + byte, n));
   const __m256i a = _mm256_unpacklo_epi16(z[0], z[1]), b = _mm256_unpackhi_epi16(z[0], z[1]);
   const __m256i c = _mm256_unpacklo_epi16(z[2], z[3]), d = _mm256_unpackhi_epi16(z[2], z[3]);
   two[0] = _mm256_unpacklo_epi32(a, c);
@@ -81,8 +89,9 @@ CODED void few_tokens(const ints_piece *p, ints_feed *f, const int shift) {
     const ij_ints *x = p->x[0] + p->b0 + i / 8;
     __m256i a[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     if (g % 8 == 0) {
-      read_side(scale, &p->side[0], 2 * g, p->m->side_dtype);
-      read_side(bias, &p->side[1], 2 * g, p->m->side_dtype);
+      const int64_t numbers = IJ_MIN(n_group - g, 8);
+      read_side(scale, &p->side[0], 2 * g, numbers, p->m->side_dtype);
+      read_side(bias, &p->side[1], 2 * g, numbers, p->m->side_dtype);
     }
     UNROLL for (int j = 0; j < parts; j++) {
       __m256i z[4];
@@ -117,8 +126,8 @@ static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_
   const ints_lanes side[2] = {lanes_from(&p->side[0], r, b * p->side_bytes), lanes_from(&p->side[1], r, b * p->side_bytes)};
   d->shift = ij__ints_group_shift(p->m);
   d->n_group = (int)(n >> d->shift);
-  read_side(d->scale, &side[0], 0, p->m->side_dtype);
-  read_side(d->bias, &side[1], 0, p->m->side_dtype);
+  read_side(d->scale, &side[0], 0, d->n_group, p->m->side_dtype);
+  read_side(d->bias, &side[1], 0, d->n_group, p->m->side_dtype);
   for (int64_t s = 0; s < n; s++) {
     __m256i z[2][4];
     UNROLL for (int i = 0; i < 4; i++) {

@@ -58,131 +58,121 @@ static void multiply_piece(const ints_piece *p, ints_feed *f) {
   }
 }
 
-/* Parts of a worker's scratch, in bytes from its first aligned one: sums; buffers, where there is no room for them; x, where the caller has no integers. */
+/* ---- rows that cannot be multiplied where they lie ---- */
+
 enum {
-  SUMS_BYTES = TOKENS_MAX * GROUPS * LANES * (int)sizeof(float),
-  MADE_AT = SUMS_BYTES + 2 * IJ_PIECE_BYTES,
+  PIECE_BLOCKS = 32, /* blocks of a row that a buffer has at most */
+  CODES_BYTES = 144 * PIECE_BLOCKS,
+  SIDE_BYTES = 16 * PIECE_BLOCKS,
+  ROW_BYTES = CODES_BYTES + 2 * SIDE_BYTES * SIDED
+};
+
+/* Parts of a worker's scratch, in bytes from its first aligned one: sums; a buffer; x, where the caller has no integers. */
+enum {
+  BUFFER_AT = TOKENS_MAX * GROUPS * LANES * (int)sizeof(float),
+  MADE_AT = BUFFER_AT + GROUPS * LANES * ROW_BYTES + 64, /* loads may go beyond the end of the last row by 16 */
   MADE_BLOCKS = (IJ_SCRATCH_ALIGNED * (int)sizeof(float) - MADE_AT) / (int)sizeof(ij_ints)
 };
-_Static_assert(GROUPS * LANES * PIECE_ROW_BYTES <= IJ_PIECE_BYTES, "a piece must fit");
 
-/* What stays the same for all rows of a call. */
-typedef struct ints_call {
-  const ij_matmul *m;
-  ints_rows rows, next; /* those that the caller multiplies next; next.n_row is 0 where they are not known */
-  uint8_t *buffer[2];
-  ij_x_room *room;      /* which has the buffers, or NULL */
-  float *y;             /* [token][ldy], of the first row */
-} ints_call;
+/* Bytes [begin, end) of a row, or fewer at its end, to a buffer. */
+static void copy_part(uint8_t *to, const uint8_t *row, int64_t begin, int64_t end, int64_t row_bytes) {
+  memcpy(to, row + begin, (size_t)(IJ_MIN(end, row_bytes) - begin));
+}
 
-/* The rows of a call that has too few: in the first places of a piece, and the last again in those that are left. */
-static void few_rows(const ints_call *c, ints_piece *p) {
-  const ints_rows *r = &c->rows;
+/* Blocks [p->b0, p->b0 + p->n_block) of the rows from number `first` on, of which there are n, as a piece in a buffer: the last of them again in
+ * those places that are left. */
+static void copy_piece(ints_piece *p, const ints_rows *c, int64_t first, int64_t n, uint8_t *buffer) {
+  const int64_t begin = p->b0, end = p->b0 + p->n_block;
+  for (int64_t i = 0; i < c->rows; i++) {
+    const int64_t row = first + IJ_MIN(i, n - 1);
+    uint8_t *to = buffer + i * ROW_BYTES;
+    copy_part(to, c->w + row * c->stride, begin * p->block_bytes, end * p->block_bytes, c->row_bytes);
+    for (int side = 0; SIDED && side < 2; side++) {
+      copy_part(to + CODES_BYTES + side * SIDE_BYTES, c->side[side] + row * c->side_stride, begin * p->side_bytes, end * p->side_bytes, c->side_row);
+    }
+  }
+  for (int s = 0; s < STREAMS; s++) {
+    p->codes.at[s] = buffer + s * c->per * ROW_BYTES;
+    for (int side = 0; side < 2; side++) p->side[side].at[s] = p->codes.at[s] + CODES_BYTES + side * SIDE_BYTES;
+  }
+  p->codes.pitch = p->side[0].pitch = p->side[1].pitch = ROW_BYTES;
+}
+
+/* y: [token][ldy], of the first row. */
+static void copied_rows(const ints_rows *c, ints_piece *p, float *y, uint8_t *buffer) {
+  const int64_t n_block = p->n_block;
   ints_feed nothing = {.left = 0};
-  memset(p->sums, 0, (size_t)(p->n_token * r->rows) * sizeof *p->sums);
-  place_piece(p, r, 0, c->buffer[0]);
-  for (p->b0 = 0; p->b0 < r->n_block; p->b0 += p->n_block) {
-    const int64_t begin = p->b0 * r->block_bytes;
-    p->n_block = IJ_MIN(r->n_block - p->b0, r->piece_blocks);
-    for (int64_t i = 0; i < r->rows; i++) {
-      const int64_t row = IJ_MIN(i, r->n_row - 1);
-      uint8_t *to = c->buffer[0] + i * r->pitch;
-      memcpy(to + r->codes_at, r->w + row * r->stride + begin, (size_t)IJ_MIN(p->n_block * r->block_bytes, r->row_bytes - begin));
-      if (SIDED) copy_sides(to, r, row, p->b0);
+  for (int64_t first = 0; first < c->n_row; first += c->rows) {
+    const int64_t n = IJ_MIN(c->n_row - first, (int64_t)c->rows);
+    memset(p->sums, 0, (size_t)(p->n_token * c->rows) * sizeof *p->sums);
+    for (p->b0 = 0; p->b0 < n_block; p->b0 += PIECE_BLOCKS) {
+      p->n_block = IJ_MIN(n_block - p->b0, (int64_t)PIECE_BLOCKS);
+      copy_piece(p, c, first, n, buffer);
+      multiply_piece(p, &nothing);
     }
-    multiply_piece(p, &nothing);
-  }
-  for (int64_t t = 0; t < p->n_token; t++) {
-    for (int64_t i = 0; i < r->n_row; i++) c->y[t * c->m->ldy + i] = p->sums[t * r->rows + i / EACH * LANES + i % EACH];
-  }
-  if (c->room) c->room->piece.loop = 0;
-}
-
-/* How a room knows that buffer `at` has the first piece of these rows. */
-static ij_x_piece piece_key(const ints_call *c, const ints_rows *r, int64_t at) {
-  ij_x_piece key = {.loop = c->m->loop, .w = r->w, .w_stride = r->stride, .n = r->n_row, .k = c->m->k, .rows = r->rows, .type = TYPE, .at = at};
-  key.scales = r->side[0];
-  key.biases = r->side[1];
-  key.side_stride = r->side_stride;
-  key.side_bytes = r->side_bytes;
-  return key;
-}
-
-/* The first piece, which lies in a buffer already if it was announced; the number of the buffer. */
-static int first_piece(const ints_call *c) {
-  const ints_rows *r = &c->rows;
-  ij_x_room *room = c->room;
-  if (r->in_place) return 0;
-  if (room && room->piece.loop == c->m->loop) {
-    const ij_x_piece key = piece_key(c, r, room->piece.at);
-    if (memcmp(&key, &room->piece, sizeof key) == 0) return (int)key.at;
-  }
-  ints_feed f;
-  feed_start(&f, r, NULL, c->buffer[0], 0, 0);
-  feed_rest(&f);
-  return 0;
-}
-
-/* Buffer `at` now holds the first piece of what comes next. */
-static void remember_piece(const ints_call *c, int at) {
-  if (!c->room) return;
-  c->room->piece = piece_key(c, &c->next, at);
-  if (c->next.n_row == 0 || c->next.in_place) c->room->piece.loop = 0;
-}
-
-static void all_rows(const ints_call *c, ints_piece *p) {
-  const ints_rows *r = &c->rows, *next = c->next.n_row > 0 ? &c->next : NULL;
-  ints_feed f = {.left = 0};
-  int at = first_piece(c);
-  for (int64_t first = 0; first < r->quarter; first += r->per) {
-    memset(p->sums, 0, (size_t)(p->n_token * r->rows) * sizeof *p->sums);
-    for (p->b0 = 0; p->b0 < r->n_block; p->b0 += p->n_block, at = !at) {
-      p->n_block = IJ_MIN(r->n_block - p->b0, r->piece_blocks);
-      place_piece(p, r, first, c->buffer[at]);
-      if (p->b0 + p->n_block < r->n_block) {
-        feed_start(&f, r, next, c->buffer[!at], first, p->b0 + p->n_block);
-      } else if (first + r->per < r->quarter) {
-        feed_start(&f, r, next, c->buffer[!at], first + r->per, 0);
-      } else if (next) {
-        feed_start(&f, next, NULL, c->buffer[!at], 0, 0);
+    for (int64_t t = 0; t < p->n_token; t++) {
+      for (int64_t i = 0; i < n; i++) {
+        const int64_t stream = i / c->per, at = i % c->per; /* of a piece in a buffer its places are */
+        y[t * p->m->ldy + first + i] = p->sums[t * c->rows + (at / EACH * STREAMS + stream) * EACH + at % EACH];
       }
-      multiply_piece(p, &f);
-      feed_rest(&f);
     }
-    for (int64_t t = 0; t < p->n_token; t++) store_piece(r, c->y + t * c->m->ldy, p->sums + t * r->rows, first);
   }
-  remember_piece(c, at);
 }
+
+/* ---- whole products ---- */
+
+/* next: those that this worker multiplies afterwards, or NULL. */
+static void all_rows(const ints_rows *c, const ints_rows *next, ints_piece *p, float *y) {
+  for (int64_t first = 0; first < c->quarter; first += c->per) {
+    ints_feed f = {.left = 0};
+    if (first + c->per < c->quarter) {
+      feed_start(&f, c, first + c->per);
+    } else if (next) {
+      feed_start(&f, next, 0);
+    }
+    memset(p->sums, 0, (size_t)(p->n_token * c->rows) * sizeof *p->sums);
+    place_piece(p, c, first);
+    multiply_piece(p, &f);
+    feed_rest(&f);
+    for (int64_t t = 0; t < p->n_token; t++) store_piece(c, y + t * p->m->ldy, p->sums + t * c->rows, first);
+  }
+}
+
+/* Rows of a piece for so many tokens. */
+static int piece_rows(int64_t n_token) { return n_token <= FEW ? LANES : GROUPS * LANES; }
 
 /* Rows [r0, r1) for n tokens, whose first blocks are x. */
-static void ints_run(const ij_matmul *m, int64_t r0, int64_t r1, const ij_ints *const *x, int64_t n, float *y, char *scratch, bool in_place) {
-  const int rows = n <= FEW ? LANES : GROUPS * LANES, next_rows = m->next_tokens <= FEW ? LANES : GROUPS * LANES;
-  ints_call c = {.m = m, .y = y + r0, .room = m->loop ? m->x_room : NULL};
-  for (int i = 0; i < 2; i++) c.buffer[i] = c.room ? c.room->pieces[i] : (uint8_t *)scratch + SUMS_BYTES + i * IJ_PIECE_BYTES;
+static void ints_run(const ij_matmul *m, int64_t r0, int64_t r1, const ij_ints *const *x, int64_t n, float *y, char *scratch) {
   const ij_stretch first = ij__stretch_of(m, r0);
-  c.rows = ints_rows_of(m, first.row, first.scales, first.biases, r1 - r0, rows, in_place);
-  if (c.room && m->w_next && m->n_next > 0 && (!SIDED || m->scales_next)) {
-    c.next = ints_rows_of(m, m->w_next, m->scales_next, m->biases_next, m->n_next, next_rows, in_place);
+  const ints_rows rows = ints_rows_of(m, first.row, first.scales, first.biases, r1 - r0, piece_rows(n));
+  ints_piece p = {.m = m, .rows = rows.rows, .x = x, .n_token = n, .sums = (float *)(void *)scratch};
+  p.n_block = ij__div_up(m->k, (int64_t)IJ_INTS);
+  p.block_bytes = ij__dtype_row_bytes(TYPE, IJ_INTS);
+  if (SIDED) p.side_bytes = IJ_INTS / m->group * ij__dtype_block_bytes(m->side_dtype);
+  if (!in_place(&rows, m)) {
+    copied_rows(&rows, &p, y + r0, (uint8_t *)scratch + BUFFER_AT);
+    return;
   }
-  if (too_few_rows(&c.next)) c.next.n_row = 0;
-  ints_piece p = {.m = m, .block_bytes = c.rows.block_bytes, .side_bytes = c.rows.side_bytes, .rows = rows, .x = x, .n_token = n};
-  p.sums = (float *)(void *)scratch;
-  if (too_few_rows(&c.rows)) {
-    few_rows(&c, &p);
-  } else {
-    all_rows(&c, &p);
+  ints_rows next = {.n_row = 0};
+  if (m->w_next && m->n_next > 0 && (!SIDED || m->scales_next)) {
+    next = ints_rows_of(m, m->w_next, m->scales_next, m->biases_next, m->n_next, piece_rows(m->next_tokens));
   }
+  all_rows(&rows, next.n_row > 0 && in_place(&next, m) ? &next : NULL, &p, y + r0);
 }
 
-/* Left to the scalar product: rows that are too long for a worker's scratch, and those with sides that are rare or with less than a line of codes. */
+/* Left to the scalar product: rows that are too long for a worker's scratch, and those with sides that are rare. */
 static bool left_out(const ij_matmul *m) {
   const int64_t n_block = ij__div_up(m->k, (int64_t)IJ_INTS);
-  if (SIDED) return ij__wide_side(m, TYPE) || m->k < 2 * LINE || FEW * n_block > MADE_BLOCKS;
+  if (SIDED) return ij__wide_side(m, TYPE) || FEW * n_block > MADE_BLOCKS;
   return !m->ints && n_block > MADE_BLOCKS;
 }
 
 /* Tokens in portions for which there is room, of which x is made into integers first where the caller has not. */
-static void ints_matmul(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, bool in_place) {
+static void matmul_in_integers(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {
+  if (left_out(m)) {
+    SCALAR_PRODUCT(m, r0, r1, scratch);
+    return;
+  }
   char *base = (char *)ij__aligned64(scratch);
   const int64_t n_block = ij__div_up(m->k, (int64_t)IJ_INTS);
   const int64_t most = m->ints ? TOKENS_MAX : IJ_MIN((int64_t)TOKENS_MAX, MADE_BLOCKS / n_block);
@@ -195,21 +185,8 @@ static void ints_matmul(const ij_matmul *m, int64_t r0, int64_t r1, float *scrat
 #if SIDED
     if (n <= FEW) few_ints(x, m, n, made);
 #endif
-    ints_run(m, r0, r1, x, n, m->y + t0 * m->ldy, base, in_place);
+    ints_run(m, r0, r1, x, n, m->y + t0 * m->ldy, base);
   }
 }
-
-static void ints_product(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch, bool in_place) {
-  if (left_out(m)) {
-    SCALAR_PRODUCT(m, r0, r1, scratch);
-  } else {
-    ints_matmul(m, r0, r1, scratch, in_place);
-  }
-}
-
-static void matmul_copied(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) { ints_product(m, r0, r1, scratch, false); }
-static void matmul_in_place(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) { ints_product(m, r0, r1, scratch, true); }
-
-static void fill_product(ij_kernels *k, bool in_place) { k->matmul[TYPE] = in_place ? matmul_in_place : matmul_copied; }
 
 #endif

@@ -1,4 +1,4 @@
-/* ints_vec_avx2.h: registers of eight rows, for products in integers at the AVX2 level: rows to lanes, and copies. */
+/* ints_vec_avx2.h: registers of eight rows, for products in integers at the AVX2 level: rows to lanes. */
 #ifndef IJ_KERNELS_X86_INTS_VEC_AVX2_H
 #define IJ_KERNELS_X86_INTS_VEC_AVX2_H
 
@@ -13,32 +13,11 @@
 
 static inline __m256i load_ints(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
 
-static inline void copy_line(uint8_t *to, const uint8_t *from) {
-  for (int i = 0; i < 64; i += 32) _mm256_storeu_si256((__m256i *)(void *)(to + i), load_ints(from + i));
-}
-
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
-
-/* n bytes, fewer than a line. */
-static inline void copy_short(uint8_t *to, const uint8_t *from, int64_t n) {
-  if (n >= 32) {
-    const __m256i first = load_ints(from), last = load_ints(from + n - 32);
-    _mm256_storeu_si256((__m256i *)(void *)to, first);
-    _mm256_storeu_si256((__m256i *)(void *)(to + n - 32), last);
-  } else if (n >= 16) {
-    memcpy(to, from, 16);
-    memcpy(to + n - 16, from + n - 16, 16);
-  } else if (n >= 8) {
-    memcpy(to, from, 8);
-    memcpy(to + n - 8, from + n - 8, 8);
-  } else {
-    for (int64_t i = 0; i < n; i += 2) memcpy(to + i, from + i, 2);
-  }
-}
 
 CODED __m256i load_two(const uint8_t *low, const uint8_t *high) {
   return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)low)),

@@ -1,4 +1,4 @@
-/* ints_vec_avx512.h: registers of sixteen rows, for products in integers with VNNI: rows to lanes, and copies. */
+/* ints_vec_avx512.h: registers of sixteen rows, for products in integers with VNNI: rows to lanes. */
 #ifndef IJ_KERNELS_X86_INTS_VEC_AVX512_H
 #define IJ_KERNELS_X86_INTS_VEC_AVX512_H
 
@@ -10,8 +10,6 @@
 #include "kernels/x86/ints_lanes.h"
 
 #define v_prefetch(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
-
-static inline void copy_line(uint8_t *to, const uint8_t *from) { _mm512_storeu_si512((void *)to, _mm512_loadu_si512((const void *)from)); }
 
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
@@ -25,12 +23,6 @@ static inline void copy_line(uint8_t *to, const uint8_t *from) { _mm512_storeu_s
 #else
 #define UNROLL_HALVES UNROLL
 #endif
-
-/* n bytes, fewer than a line. */
-static inline void copy_short(uint8_t *to, const uint8_t *from, int64_t n) {
-  const __mmask64 there = (1ull << n) - 1;
-  _mm512_mask_storeu_epi8(to, there, _mm512_maskz_loadu_epi8(there, from));
-}
 
 CODED __m512i load_two(const uint8_t *low, const uint8_t *high) {
   return _mm512_inserti32x8(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)low)),
@@ -70,6 +62,15 @@ CODED __m512i load_four(const ints_lanes *l, int i, int64_t byte) {
   z = _mm512_inserti32x4(z, load_short(lane_row(l, 4 + i) + byte), 1);
   z = _mm512_inserti32x4(z, load_short(lane_row(l, 8 + i) + byte), 2);
   return _mm512_inserti32x4(z, load_short(lane_row(l, 12 + i) + byte), 3);
+}
+
+/* The first n pairs of those bytes, and zeros. */
+CODED __m512i load_four_of(const ints_lanes *l, int i, int64_t byte, int64_t n) {
+  const __mmask16 there = (__mmask16)((1u << 2 * n) - 1);
+  __m512i z = _mm512_castsi128_si512(_mm_maskz_loadu_epi8(there, lane_row(l, i) + byte));
+  z = _mm512_inserti32x4(z, _mm_maskz_loadu_epi8(there, lane_row(l, 4 + i) + byte), 1);
+  z = _mm512_inserti32x4(z, _mm_maskz_loadu_epi8(there, lane_row(l, 8 + i) + byte), 2);
+  return _mm512_inserti32x4(z, _mm_maskz_loadu_epi8(there, lane_row(l, 12 + i) + byte), 3);
 }
 
 /* Four bytes in every lane. Read as one, since compilers make three instructions of what memcpy says. */

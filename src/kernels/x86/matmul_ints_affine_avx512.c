@@ -17,11 +17,11 @@ typedef struct ints_decoded {
   int n_group, shift;
 } ints_decoded;
 
-/* out[i]: number i of the eight from a byte on of each row, of two bytes. */
-CODED void read_side(__m512 out[8], const ints_lanes *l, int64_t byte, ij_dtype type) {
+/* out[i]: number i of the n, at most eight, from a byte on of each row, of two bytes. */
+CODED void read_side(__m512 out[8], const ints_lanes *l, int64_t byte, int64_t n, ij_dtype type) {
   const __m512i zero = _mm512_setzero_si512(), order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
   __m512i z[4], two[4]; /* two: of numbers 2 * i and 2 * i + 1 */
-  UNROLL for (int i = 0; i < 4; i++) z[i] = load_four(l, i, byte);
+  UNROLL for (int i = 0; i < 4; i++) z[i] = load_four_of(l, i, byte, n);
   const __m512i a = _mm512_unpacklo_epi16(z[0], z[1]), b = _mm512_unpackhi_epi16(z[0], z[1]);
   const __m512i c = _mm512_unpacklo_epi16(z[2], z[3]), d = _mm512_unpackhi_epi16(z[2], z[3]);
   two[0] = _mm512_unpacklo_epi32(a, c);
@@ -83,8 +83,9 @@ CODED void few_tokens(const ints_piece *p, ints_feed *f, const int n, const int 
   for (int64_t i = 0; i < n_32; i += step) {
     const int64_t at = i % 8;
     if (i % (8 << shift) == 0) {
-      read_side(scale, &p->side[0], 2 * (i >> shift), p->m->side_dtype);
-      read_side(bias, &p->side[1], 2 * (i >> shift), p->m->side_dtype);
+      const int64_t numbers = IJ_MIN((n_32 - i) >> shift, 8);
+      read_side(scale, &p->side[0], 2 * (i >> shift), numbers, p->m->side_dtype);
+      read_side(bias, &p->side[1], 2 * (i >> shift), numbers, p->m->side_dtype);
     }
     UNROLL for (int h = 0; h < step; h += 2) { /* behind the last may be any codes */
       __m512i z[8];
@@ -129,8 +130,8 @@ static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_
   const ints_lanes side[2] = {lanes_from(&p->side[0], r, b * p->side_bytes), lanes_from(&p->side[1], r, b * p->side_bytes)};
   d->shift = ij__ints_group_shift(p->m);
   d->n_group = (int)(n >> d->shift);
-  read_side(d->scale, &side[0], 0, p->m->side_dtype);
-  read_side(d->bias, &side[1], 0, p->m->side_dtype);
+  read_side(d->scale, &side[0], 0, d->n_group, p->m->side_dtype);
+  read_side(d->bias, &side[1], 0, d->n_group, p->m->side_dtype);
   for (int64_t s = 0; s < n; s++) {
     __m512i *first = d->codes + 8 * s, *last = first + 4;
     UNROLL for (int i = 0; i < 4; i++) {
@@ -192,4 +193,4 @@ CODED void tile_of(const ints_decoded d[WIDE], const ij_ints *const *x, const ij
 
 #include "kernels/x86/ints_run.h"
 
-void ij__ints_affine_fill_avx512(ij_kernels *k, bool in_place) { fill_product(k, in_place); }
+void ij__ints_affine_fill_avx512(ij_kernels *k) { k->matmul[TYPE] = matmul_in_integers; }

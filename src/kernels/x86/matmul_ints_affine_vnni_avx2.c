@@ -12,4 +12,4 @@ CODED void add_sums(__m256i a[2], const __m256i s[3]) {
 
 #include "kernels/x86/ints_run.h"
 
-void ij__ints_affine_vnni_fill_avx2(ij_kernels *k, bool in_place) { fill_product(k, in_place); }
+void ij__ints_affine_vnni_fill_avx2(ij_kernels *k) { k->matmul[TYPE] = matmul_in_integers; }

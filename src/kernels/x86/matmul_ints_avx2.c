@@ -79,7 +79,7 @@ static void block_to_ints(ij_ints *b, const float *x) {
 
 void ij__to_ints_avx2(ij_ints *out, const float *x, int64_t k) { ij__ints_row(out, x, k, block_to_ints); }
 
-void ij__ints_fill_avx2(ij_kernels *k, bool in_place) {
+void ij__ints_fill_avx2(ij_kernels *k) {
   k->to_ints = ij__to_ints_avx2;
-  fill_product(k, in_place);
+  k->matmul[TYPE] = matmul_in_integers;
 }

@@ -133,4 +133,4 @@ CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_in
 
 #include "kernels/x86/ints_run.h"
 
-void ij__ints_fill_avx512(ij_kernels *k, bool in_place) { fill_product(k, in_place); }
+void ij__ints_fill_avx512(ij_kernels *k) { k->matmul[TYPE] = matmul_in_integers; }

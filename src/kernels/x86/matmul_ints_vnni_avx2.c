@@ -20,4 +20,4 @@ CODED void scale_pairs(__m256i out[4], __m256i z) {
 
 #include "kernels/x86/ints_run.h"
 
-void ij__ints_vnni_fill_avx2(ij_kernels *k, bool in_place) { fill_product(k, in_place); }
+void ij__ints_vnni_fill_avx2(ij_kernels *k) { k->matmul[TYPE] = matmul_in_integers; }
