@@ -21,7 +21,9 @@ static void fill_ints(ij_kernels *k, ij_level level, ij_beyond most) {
   if (level < IJ_LEVEL_AVX512 || !ij__cpu_has_vnni()) return;
   ij__ints_fill_avx512(k);
   ij__ints_affine_fill_avx512(k);
-  if (most >= IJ_BEYOND_TILES && ij__cpu_has_amx()) ij__ints_amx_fill_avx512(k); /* it keeps what it finds, too */
+  if (most < IJ_BEYOND_TILES || !ij__cpu_has_amx()) return;
+  ij__ints_amx_fill_avx512(k); /* this and the next keep what they find, too */
+  ij__ints_few_amx_fill_avx512(k);
 }
 
 static void fill_level(ij_kernels *k, ij_level level, ij_beyond most) {

@@ -71,7 +71,7 @@ static inline float *ij__x_place(const ij_matmul *m, int what, float *scratch, b
 }
 
 /* The first of these numbers of each family of products. */
-enum { IJ_X_AVX512 = 0, IJ_X_BOOKS = 128, IJ_X_AVX2 = 256 };
+enum { IJ_X_AVX512 = 0, IJ_X_BOOKS = 128, IJ_X_AVX2 = 256, IJ_X_TILES = 384 };
 
 /* What processors may have beyond their level: products of bytes in vectors (VNNI, dot products) and look-ups of bytes in them (VBMI), each
  * where it is there, and products in tiles too (AMX). */
@@ -115,7 +115,8 @@ void ij__matmul_iq3_vbmi_fill_avx512(ij_kernels *k); /* only where ij__cpu_has_v
 void ij__decode_fill_avx512(ij_kernels *k);
 void ij__ints_fill_avx512(ij_kernels *k); /* this and the next only where ij__cpu_has_vnni */
 void ij__ints_affine_fill_avx512(ij_kernels *k);
-void ij__ints_amx_fill_avx512(ij_kernels *k); /* only where ij__cpu_has_amx, after those */
+void ij__ints_amx_fill_avx512(ij_kernels *k); /* this and the next only where ij__cpu_has_amx, after those and in this order */
+void ij__ints_few_amx_fill_avx512(ij_kernels *k);
 
 void ij__elem_fill_neon(ij_kernels *k);
 void ij__attn_fill_neon(ij_kernels *k);

@@ -29,6 +29,7 @@ static bool is_listed(const ij_kernels *k) {
 #ifdef EMULATED_TILES
 static ij_kernels emulated;
 void tiles_fill(ij_kernels *k); /* tiles_avx512.c */
+void tiles_few_fill(ij_kernels *k); /* tiles_few_avx512.c */
 #endif
 
 static void list_tables(void) {
@@ -41,6 +42,7 @@ static void list_tables(void) {
   if (!ij__cpu_has_vnni()) return;
   emulated = *ij__kernels_get_beyond(IJ_LEVEL_AVX512, IJ_BEYOND_VECTORS);
   tiles_fill(&emulated);
+  tiles_few_fill(&emulated);
   *end = &emulated;
 #endif
 }

@@ -5,7 +5,8 @@
  * caches, line by line in turns, while one is multiplied where it lies. (Copying them to a buffer instead, which was once quicker on some
  * processors, costs a quarter more time there with this way of fetching.)
  *
- * The including file defines LANES, rows of a register, and v_prefetch; and SIDED where rows have scales and biases beside their codes.
+ * The including file defines LANES, rows of a register, and v_prefetch; SIDED where rows have scales and biases beside their codes; and TILED where
+ * it multiplies few tokens only, by the unit for matrices.
  */
 #ifndef IJ_KERNELS_X86_INTS_ROWS_H
 #define IJ_KERNELS_X86_INTS_ROWS_H
@@ -15,6 +16,9 @@
 
 #ifndef SIDED
 #define SIDED 0
+#endif
+#ifndef TILED
+#define TILED 0
 #endif
 #if SIDED
 #define TYPE IJ_DTYPE_AFFINE4
@@ -51,6 +55,7 @@ typedef struct ints_piece {
   int64_t block_bytes, side_bytes; /* of a block */
   int rows;
   const ij_ints *const *x; /* [token]: first block of the row */
+  const int8_t *digits;    /* the same as few_any wants them, or NULL */
   int64_t n_token, b0, n_block;
   float *sums;             /* [token][register of rows][lane] */
 } ints_piece;

@@ -1,11 +1,12 @@
 /* ints_run.h: a whole product in integers, piece by piece; included last by the files of both x86 levels, which define FEW and few_any, a piece
  * of LANES rows by at most so many tokens; ints_decoded and decode_block, a block of LANES rows; tile, WIDE of those by at most TILE tokens.
- * Where it defines SIDED, also few_ints: what few_any wants to have as x, made of the blocks that are there; and instead of tile tile_of, for each
+ * Where it defines TILED, only few_any, and few_digits: the digits that it wants, made here or before. Where it defines SIDED, also few_ints: what few_any wants to have as x, made of the blocks that are there; and instead of tile tile_of, for each
  * length of groups.
  */
 #ifndef IJ_KERNELS_X86_INTS_RUN_H
 #define IJ_KERNELS_X86_INTS_RUN_H
 
+#if !TILED
 #define TILE_ARGS const ints_decoded *d, const ij_ints *const *x, const ij_ints *const *next, float *sums, ints_feed *f, int64_t steps
 
 #if SIDED
@@ -50,12 +51,16 @@ static void many_tokens(const ints_piece *p, ints_feed *f) {
   }
 }
 
+#endif
+
 static void multiply_piece(const ints_piece *p, ints_feed *f) {
-  if (p->rows == LANES) {
-    few_any(p, f);
-  } else {
+#if !TILED
+  if (p->rows > LANES) {
     many_tokens(p, f);
+    return;
   }
+#endif
+  few_any(p, f);
 }
 
 /* ---- rows that cannot be multiplied where they lie ---- */
@@ -141,11 +146,11 @@ static void all_rows(const ints_rows *c, const ints_rows *next, ints_piece *p, f
 /* Rows of a piece for so many tokens. */
 static int piece_rows(int64_t n_token) { return n_token <= FEW ? LANES : GROUPS * LANES; }
 
-/* Rows [r0, r1) for n tokens, whose first blocks are x. */
-static void ints_run(const ij_matmul *m, int64_t r0, int64_t r1, const ij_ints *const *x, int64_t n, float *y, char *scratch) {
+/* Rows [r0, r1) for n tokens, whose first blocks are x, and their digits. */
+static void ints_run(const ij_matmul *m, int64_t r0, int64_t r1, const ij_ints *const *x, const int8_t *digits, int64_t n, float *y, char *scratch) {
   const ij_stretch first = ij__stretch_of(m, r0);
   const ints_rows rows = ints_rows_of(m, first.row, first.scales, first.biases, r1 - r0, piece_rows(n));
-  ints_piece p = {.m = m, .rows = rows.rows, .x = x, .n_token = n, .sums = (float *)(void *)scratch};
+  ints_piece p = {.m = m, .rows = rows.rows, .x = x, .digits = digits, .n_token = n, .sums = (float *)(void *)scratch};
   p.n_block = ij__div_up(m->k, (int64_t)IJ_INTS);
   p.block_bytes = ij__dtype_row_bytes(TYPE, IJ_INTS);
   if (SIDED) p.side_bytes = IJ_INTS / m->group * ij__dtype_block_bytes(m->side_dtype);
@@ -178,14 +183,17 @@ static void matmul_in_integers(const ij_matmul *m, int64_t r0, int64_t r1, float
   const int64_t most = m->ints ? TOKENS_MAX : IJ_MIN((int64_t)TOKENS_MAX, MADE_BLOCKS / n_block);
   ij_ints *made = (ij_ints *)(void *)(base + MADE_AT);
   const ij_ints *x[TOKENS_MAX];
+  const int8_t *digits = NULL;
   if (r0 >= r1) return;
   for (int64_t t0 = 0, n; t0 < m->n; t0 += n) {
     n = IJ_MIN(most, m->n - t0);
     ij__ints_tokens(x, m, t0, n, made, ij__to_ints_avx2);
 #if SIDED
     if (n <= FEW) few_ints(x, m, n, made);
+#elif TILED
+    digits = few_digits(x, m, m->ints ? made : made + n * n_block);
 #endif
-    ints_run(m, r0, r1, x, n, m->y + t0 * m->ldy, base);
+    ints_run(m, r0, r1, x, digits, n, m->y + t0 * m->ldy, base);
   }
 }
 

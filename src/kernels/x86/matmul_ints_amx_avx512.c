@@ -1,78 +1,26 @@
-/* matmul_ints_amx_avx512.c: products in integers on processors with AMX, whose unit for matrices multiplies up to 16 rows of 64 bytes by 64 rows
- * of 16 columns. Its rows are the digits of tokens where they lie; its columns are 16 rows of weights, of which four codes that follow each
- * other lie together.
- *
- * The scale of a group has six bits. A code times either half of them fits into a byte, so a block is taken apart into two numbers for each
- * value, and sums over each of both for a whole block are exact. The definition is ref/ints_ref.c.
- */
-#include "kernels/ints.h"
-#include "kernels/x86/ints_q4_k_avx512.h"
+/* matmul_ints_amx_avx512.c: products of Q4_K and many tokens in integers with AMX: a tile of x is one digit of up to 16 tokens, where it lies. */
+#include "kernels/x86/ints_tiles_avx512.h"
 
-enum {
-  BLOCK_BYTES = 144,
-  UNIT = 16 /* tokens that are multiplied at a time, at most */
-};
+enum { UNIT = 16 /* tokens that are multiplied at a time, at most */ };
 
-/* Sixteen blocks, one of each row: for every 64 values 16 rows of fours of codes, times the lower and times the higher three bits of scales. */
-typedef struct amx_codes {
-  _Alignas(64) uint8_t low[4][16][64];
-  _Alignas(64) uint8_t high[4][16][64];
-} amx_codes;
-
-/* Sums of a block as the unit for matrices leaves them, with the lower and the higher bits of scales: [digit][token][row]. */
+/* Sums of a block: [digit][token][row]. */
 typedef struct amx_sums {
-  _Alignas(64) int32_t low[3][16][16];
-  _Alignas(64) int32_t high[3][16][16];
+  _Alignas(64) int32_t low[3 * 16][16];
+  _Alignas(64) int32_t high[3 * 16][16];
 } amx_sums;
-
-/* What is written for the unit for matrices must be there when it reads; compilers do not know that it does. */
-#define WRITTEN() __asm__ volatile("" ::: "memory")
-#define WRITTEN_AT(p) __asm__ volatile("" : : "r"(p) : "memory") /* for what nothing else reads */
-
-/* ---- weights ---- */
-
-/* The same 16 bits twice in each lane. */
-CODED __m512i twice(__m512i z) { return _mm512_or_si512(z, _mm512_slli_epi32(z, 16)); }
-
-/* Fours of codes of one group times its scales. */
-CODED void times_scales(amx_codes *a, int t, int row, __m512i codes, __m512i low, __m512i high) {
-  _mm512_store_si512((void *)a->low[t][row], _mm512_mullo_epi16(codes, low));
-  _mm512_store_si512((void *)a->high[t][row], _mm512_mullo_epi16(codes, high));
-}
-
-/* Values 64 * t to 64 * t + 63; t = 0 comes first. */
-CODED void decode_part(amx_codes *a, heads *h, const ints_lanes *block, int t) {
-  const __m512i low4 = _mm512_set1_epi8(0x0f), low3 = _mm512_set1_epi16(7);
-  __m512i z[8], low[2], high[2];
-  if (t == 0) read_heads(h, block, 0);
-  UNROLL for (int i = 0; i < 2; i++) {
-    low[i] = _mm512_and_si512(twice(h->scale[2 * t + i]), low3);
-    high[i] = _mm512_srli_epi16(twice(h->scale[2 * t + i]), 3);
-  }
-  transpose_rows(z, block, 16 + 32 * t);
-  UNROLL for (int i = 0; i < 8; i++) {
-    times_scales(a, t, i, _mm512_and_si512(z[i], low4), low[0], high[0]);
-    times_scales(a, t, 8 + i, _mm512_and_si512(_mm512_srli_epi16(z[i], 4), low4), low[1], high[1]);
-  }
-}
 
 /* Blocks of sixteen rows that follow each other. */
 CODED ints_lanes lanes_at(const uint8_t *block, int64_t pitch) {
   return (ints_lanes){{block, block + 4 * pitch, block + 8 * pitch, block + 12 * pitch}, pitch};
 }
 
-static void decode_rows(amx_codes *a, heads *h, const uint8_t *first, int64_t pitch) {
+static void decode_rows(tile_codes *a, heads *h, const uint8_t *first, int64_t pitch) {
   const ints_lanes block = lanes_at(first, pitch);
   for (int t = 0; t < 4; t++) decode_part(a, h, &block, t);
   WRITTEN();
 }
 
 /* ---- products ---- */
-
-/* From sums with both halves of scales to those with whole ones, as float32. */
-CODED __m512 both(const int32_t *low, const int32_t *high) {
-  return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_load_si512((const void *)low), _mm512_slli_epi32(_mm512_load_si512((const void *)high), 3)));
-}
 
 /* A unit of tokens: the first of them at a block, bytes between them, and how many. */
 typedef struct amx_tokens {
@@ -90,26 +38,12 @@ typedef struct amx_pending {
   float *y;
 } amx_pending;
 
-/* Those of n tokens from number `first` on; step by step for all, so that few steps wait for others. */
+/* Those of n tokens from number `first` on. */
 CODED void add_some(const amx_pending *p, int64_t first, const int n) {
-  const __m512 up16 = _mm512_set1_ps(65536.0f), up8 = _mm512_set1_ps(256.0f);
-  const amx_sums *s = p->sums;
-  float *to = p->y + 16 * first;
+  const tile_sums s = {.low = p->sums->low, .high = p->sums->high, .by_token = 1, .by_digit = 16};
   const ij_ints *x[4];
-  __m512 a[3][4], y[4];
   UNROLL for (int i = 0; i < n; i++) x[i] = token(&p->x, first + i);
-  UNROLL for (int d = 0; d < 3; d++) {
-    UNROLL for (int i = 0; i < n; i++) a[d][i] = both(s->low[d][first + i], s->high[d][first + i]);
-  }
-  UNROLL for (int i = 0; i < n; i++) a[0][i] = _mm512_fmadd_ps(up8, a[1][i], a[0][i]);
-  UNROLL for (int i = 0; i < n; i++) a[0][i] = _mm512_fmadd_ps(up16, a[2][i], a[0][i]);
-  UNROLL for (int i = 0; i < n; i++) {
-    y[i] = _mm512_fmadd_ps(_mm512_mul_ps(p->h->d, _mm512_set1_ps(x[i]->scale)), a[0][i], _mm512_load_ps(to + 16 * i));
-  }
-  UNROLL for (int g = 0; g < 8; g++) {
-    UNROLL for (int i = 0; i < n; i++) y[i] = _mm512_fnmadd_ps(p->h->offset[g], _mm512_set1_ps(x[i]->sum[g]), y[i]);
-  }
-  UNROLL for (int i = 0; i < n; i++) _mm512_store_ps(to + 16 * i, y[i]);
+  add_sums(p->y + 16 * first, &s, p->h, x, first, n);
 }
 
 /* Those of the t-th quarter of the tokens. */
@@ -130,7 +64,7 @@ CODED void add_pending(const amx_pending *p, int t) {
   _tile_dpbsud(upper, 7, 6)
 
 /* 64 values of 16 rows and a unit, added to what the first six tiles hold. */
-CODED void multiply_part(const amx_codes *w, const amx_tokens *x, int t) {
+CODED void multiply_part(const tile_codes *w, const amx_tokens *x, int t) {
   const int8_t *digits = token(x, 0)->digit[0] + 64 * t;
   TIMES(0, 3);
   TIMES(1, 4);
@@ -148,11 +82,11 @@ CODED void begin_sums(void) {
 
 CODED void end_sums(amx_sums *s) {
   _tile_stored(0, s->low[0], 64);
-  _tile_stored(1, s->low[1], 64);
-  _tile_stored(2, s->low[2], 64);
+  _tile_stored(1, s->low[16], 64);
+  _tile_stored(2, s->low[32], 64);
   _tile_stored(3, s->high[0], 64);
-  _tile_stored(4, s->high[1], 64);
-  _tile_stored(5, s->high[2], 64);
+  _tile_stored(4, s->high[16], 64);
+  _tile_stored(5, s->high[32], 64);
   WRITTEN();
 }
 
@@ -173,7 +107,7 @@ typedef struct amx_ahead {
 
 /* Parts of a worker's scratch, and what stays the same for all rows of a call. */
 typedef struct amx_work {
-  amx_codes codes[STREAMS]; /* of a round; or, of one group, of a block and of the next one */
+  tile_codes codes[STREAMS]; /* of a round; or, of one group, of a block and of the next one */
   heads heads[STREAMS];     /* the same; or of a block, of the next one and of the one before */
   amx_sums sums[2];         /* of a unit and of the one before */
   amx_tokens x;             /* the first, and how many make a unit */
@@ -263,12 +197,6 @@ static void lay_out(amx_work *w, const ij_matmul *m, int64_t t0, ij_ints *copy) 
   w->x = (amx_tokens){.x = (const char *)x[0], .stride = stride, .n = ij__div_up(w->n, w->units)};
 }
 
-typedef struct amx_shapes {
-  uint8_t palette, start_row, zeros[14];
-  uint16_t row_bytes[16];
-  uint8_t rows[16];
-} amx_shapes;
-
 /* Rows of a quarter of n, in groups of 16. */
 static int64_t quarter_of(int64_t n) { return ij__div_up(ij__div_up(n, 16), STREAMS) * 16; }
 
@@ -313,7 +241,7 @@ static void portion(const ij_matmul *m, int64_t r0, int64_t r1, int64_t t0, int6
   w->y = (float *)(void *)(scratch + Y_AT);
   lay_out(w, m, t0, (ij_ints *)(void *)(scratch + COPY_AT));
   const uint8_t per = (uint8_t)w->x.n;
-  const amx_shapes shapes = {.palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {per, per, per, per, per, per, 16, per}};
+  const tile_shapes shapes = {.palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {per, per, per, per, per, per, 16, per}};
   WRITTEN_AT(&shapes);
   _tile_loadconfig(&shapes);
   amx_round r = round_of(m, r0, r1, 0);
