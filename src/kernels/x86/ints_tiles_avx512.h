@@ -70,8 +70,9 @@ CODED __m512 both(const tile_sums *s, int64_t at) {
   return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_load_si512((const void *)s->low[at]), high));
 }
 
-/* y, [token][row], with the sums of n tokens from number `first` on, whose blocks are x; step by step for all, so that few steps wait for others. */
-CODED void add_sums(float *y, const tile_sums *s, const heads *h, const ij_ints *const *x, int64_t first, const int n) {
+/* y, of which tokens are `pitch` apart, with the sums of n tokens from number `first` on, whose blocks are x; step by step for all, so that few steps
+ * wait for others. */
+CODED void add_sums(float *y, int64_t pitch, const tile_sums *s, const heads *h, const ij_ints *const *x, int64_t first, const int n) {
   const __m512 up16 = _mm512_set1_ps(65536.0f), up8 = _mm512_set1_ps(256.0f);
   __m512 a[3][4], sum[4];
   UNROLL for (int d = 0; d < 3; d++) {
@@ -80,12 +81,12 @@ CODED void add_sums(float *y, const tile_sums *s, const heads *h, const ij_ints 
   UNROLL for (int i = 0; i < n; i++) a[0][i] = _mm512_fmadd_ps(up8, a[1][i], a[0][i]);
   UNROLL for (int i = 0; i < n; i++) a[0][i] = _mm512_fmadd_ps(up16, a[2][i], a[0][i]);
   UNROLL for (int i = 0; i < n; i++) {
-    sum[i] = _mm512_fmadd_ps(_mm512_mul_ps(h->d, _mm512_set1_ps(x[i]->scale)), a[0][i], _mm512_load_ps(y + 16 * i));
+    sum[i] = _mm512_fmadd_ps(_mm512_mul_ps(h->d, _mm512_set1_ps(x[i]->scale)), a[0][i], _mm512_load_ps(y + pitch * i));
   }
   UNROLL for (int g = 0; g < 8; g++) {
     UNROLL for (int i = 0; i < n; i++) sum[i] = _mm512_fnmadd_ps(h->offset[g], _mm512_set1_ps(x[i]->sum[g]), sum[i]);
   }
-  UNROLL for (int i = 0; i < n; i++) _mm512_store_ps(y + 16 * i, sum[i]);
+  UNROLL for (int i = 0; i < n; i++) _mm512_store_ps(y + pitch * i, sum[i]);
 }
 
 #endif

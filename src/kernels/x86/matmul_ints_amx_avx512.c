@@ -43,7 +43,7 @@ CODED void add_some(const amx_pending *p, int64_t first, const int n) {
   const tile_sums s = {.low = p->sums->low, .high = p->sums->high, .by_token = 1, .by_digit = 16};
   const ij_ints *x[4];
   UNROLL for (int i = 0; i < n; i++) x[i] = token(&p->x, first + i);
-  add_sums(p->y + 16 * first, &s, p->h, x, first, n);
+  add_sums(p->y + 16 * first, 16, &s, p->h, x, first, n);
 }
 
 /* Those of the t-th quarter of the tokens. */

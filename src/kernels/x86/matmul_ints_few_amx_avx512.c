@@ -7,7 +7,10 @@
 
 #include "kernels/x86/ints_rows.h"
 
-enum { FEW = 10, UNIT = 5 /* tokens of a tile, at most */ };
+enum {
+  LEAST = 3, FEW = 10, /* tokens: two are as quick in vectors */
+  UNIT = 5             /* of a tile, at most */
+};
 
 /* Sums of a block: [token][digit][row]. */
 typedef struct few_sums {
@@ -70,46 +73,58 @@ CODED void end_sums(few_sums *s, int64_t second, const int units) {
   WRITTEN();
 }
 
+/* A block of sixteen rows of a piece: those of its r-th register. */
+typedef struct few_block {
+  int64_t b, r;
+} few_block;
+
+/* All blocks of a piece in order: digits of x are in the first-level cache after the first rows. */
+CODED few_block block_at(const ints_piece *p, int64_t i) { return (few_block){i / (p->rows / LANES), i % (p->rows / LANES)}; }
+
 /* What y lacks of n tokens from number `first` on. */
-CODED void add_some(const ints_piece *p, const few_sums *sums, const heads *h, int64_t b, int64_t first, const int n) {
+CODED void add_some(const ints_piece *p, const few_sums *sums, const heads *h, few_block at, int64_t first, const int n) {
   const tile_sums s = {.low = sums->low, .high = sums->high, .by_token = 3, .by_digit = 1};
   const ij_ints *x[4];
-  UNROLL for (int i = 0; i < n; i++) x[i] = p->x[first + i] + b;
-  add_sums(p->sums + LANES * first, &s, h, x, first, n);
+  UNROLL for (int i = 0; i < n; i++) x[i] = p->x[first + i] + at.b;
+  add_sums(p->sums + p->rows * first + LANES * at.r, p->rows, &s, h, x, first, n);
 }
 
 /* The t-th quarter of the tokens. */
-CODED void add_quarter(const ints_piece *p, const few_sums *sums, const heads *h, int64_t b, int t) {
+CODED void add_quarter(const ints_piece *p, const few_sums *sums, const heads *h, few_block at, int t) {
   const int64_t first = t * p->n_token / 4, n = (t + 1) * p->n_token / 4 - first;
-  if (n == 3) add_some(p, sums, h, b, first, 3);
-  if (n == 2) add_some(p, sums, h, b, first, 2);
-  if (n == 1) add_some(p, sums, h, b, first, 1);
+  if (n == 3) add_some(p, sums, h, at, first, 3);
+  if (n == 2) add_some(p, sums, h, at, first, 2);
+  if (n == 1) add_some(p, sums, h, at, first, 1);
 }
 
-CODED void decode_ahead(tile_codes *codes, heads *h, const ints_piece *p, int64_t b, int t) {
-  const ints_lanes block = lanes_from(&p->codes, 0, b * BLOCK_BYTES);
+CODED void decode_ahead(tile_codes *codes, heads *h, const ints_piece *p, few_block at, int t) {
+  const ints_lanes block = lanes_from(&p->codes, at.r, at.b * BLOCK_BYTES);
   decode_part(codes, h, &block, t);
 }
 
 /* The unit for matrices works on a block while vectors add up the block before and take the next one apart. */
 CODED void few_tokens(const ints_piece *p, ints_feed *f, const int units) {
-  const int64_t steps = 4 * p->n_block, part = 3 * 64 * p->n_token, second = 3 * first_unit(p->n_token);
+  const int64_t n = p->n_block * (p->rows / LANES), part = 3 * 64 * p->n_token, second = 3 * first_unit(p->n_token);
   tile_codes codes[2];
   heads h[3];
   few_sums sums[2];
-  for (int t = 0; t < 4; t++) decode_ahead(&codes[0], &h[0], p, 0, t);
-  for (int64_t b = 0; b < p->n_block; b++) {
+  few_block before = {0, 0}, at = {0, 0};
+  for (int t = 0; t < 4; t++) decode_ahead(&codes[0], &h[0], p, at, t);
+  for (int64_t i = 0; i < n; i++) {
+    const few_block next = block_at(p, i + 1);
     WRITTEN();
     begin_sums(units);
     for (int t = 0; t < 4; t++) {
-      multiply_part(&codes[b % 2], t, p->digits + (4 * b + t) * part, 64 * second, units);
-      feed_some(f, steps);
-      if (b > 0) add_quarter(p, &sums[(b - 1) % 2], &h[(b - 1) % 3], b - 1, t);
-      if (b + 1 < p->n_block) decode_ahead(&codes[(b + 1) % 2], &h[(b + 1) % 3], p, b + 1, t);
+      multiply_part(&codes[i % 2], t, p->digits + (4 * at.b + t) * part, 64 * second, units);
+      feed_some(f, 4 * n);
+      if (i > 0) add_quarter(p, &sums[(i - 1) % 2], &h[(i - 1) % 3], before, t);
+      if (i + 1 < n) decode_ahead(&codes[(i + 1) % 2], &h[(i + 1) % 3], p, next, t);
     }
-    end_sums(&sums[b % 2], second, units);
+    end_sums(&sums[i % 2], second, units);
+    before = at;
+    at = next;
   }
-  for (int t = 0; t < 4; t++) add_quarter(p, &sums[(p->n_block - 1) % 2], &h[(p->n_block - 1) % 3], p->n_block - 1, t);
+  for (int t = 0; t < 4; t++) add_quarter(p, &sums[(n - 1) % 2], &h[(n - 1) % 3], before, t);
 }
 
 NOINLINE void one_unit(const ints_piece *p, ints_feed *f) { few_tokens(p, f, 1); }
@@ -134,7 +149,7 @@ static bool have_room(const ij_matmul *m) {
 }
 
 static void matmul_q4_k_few(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {
-  if (m->n < 2 || m->n > FEW || r1 - r0 < LANES || !have_room(m)) {
+  if (m->n < LEAST || m->n > FEW || r1 - r0 < LANES || !have_room(m)) {
     general(m, r0, r1, scratch);
     return;
   }
