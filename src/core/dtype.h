@@ -81,7 +81,7 @@ static inline bool ij__dtype_is_split(ij_dtype t) { return t >= IJ_DTYPE_AFFINE2
 static inline bool ij__dtype_is_affine(ij_dtype t) { return t >= IJ_DTYPE_AFFINE2 && t <= IJ_DTYPE_AFFINE8; }
 /* Types whose products are sums of integers inside a block or group, with x rounded to integers of 24 bits (ij_ints in kernels/kernels.h); those of
  * all others are sums of the decoded float32 values. */
-static inline bool ij__dtype_in_integers(ij_dtype t) { return t == IJ_DTYPE_Q4_K || t == IJ_DTYPE_AFFINE4; }
+static inline bool ij__dtype_in_integers(ij_dtype t) { return t == IJ_DTYPE_Q2_K || t == IJ_DTYPE_Q4_K || t == IJ_DTYPE_AFFINE4; }
 /* Types in which a weight matrix can be used as stored. */
 static inline bool ij__dtype_is_weight(ij_dtype t) { return ij__dtype_is_float(t) || ij__dtype_is_block(t) || ij__dtype_is_split(t); }
 

@@ -15,6 +15,7 @@ void ij__to_ints_neon(ij_ints *out, const float *x, int64_t k);
 
 /* Rows that are too long for a worker's scratch, with x as floats, are left to the scalar products, which take a block at a time; so are affine
  * groups with float32 sides, of which no published file has any. */
+void ij__matmul_q2_k_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
 void ij__matmul_q4_k_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
 void ij__matmul_affine4_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch);
 
@@ -32,6 +33,7 @@ static inline bool ij__ints_scale(ij_ints *b, uint32_t largest, float *inverse) 
     memset(b->digit, 0, sizeof b->digit);
     b->scale = NAN;
     for (int g = 0; g < IJ_INTS / 32; g++) b->sum[g] = NAN;
+    for (int h = 0; h < IJ_INTS / 16; h++) b->half[h] = NAN;
     return false;
   }
   const int exponent = IJ_MAX((int)(largest >> 23) - 127 + ((largest & 0x7fffff) >= 0x7e0000) - 22, -122);
@@ -51,6 +53,13 @@ static inline void ij__ints_row(ij_ints *out, const float *x, int64_t k, void (*
 
 /* An affine group is 2^shift times 32 values. */
 static inline int ij__ints_group_shift(const ij_matmul *m) { return m->group == 32 ? 0 : m->group == 64 ? 1 : 2; }
+
+/* What a block says of group g, whose halves have these sums. */
+static inline void ij__ints_sums(ij_ints *b, int g, int first, int second) {
+  b->half[2 * g] = (float)first * b->scale;
+  b->half[2 * g + 1] = (float)second * b->scale;
+  b->sum[g] = (float)(first + second) * b->scale;
+}
 
 /* N of group g of a block. */
 static inline float ij__ints_group_sum(const ij_ints *x, int g, int shift) {

@@ -12,14 +12,17 @@ static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 #if !defined(IJ_SCALAR_ONLY) && defined(__x86_64__)
 static void fill_ints(ij_kernels *k, ij_level level, ij_beyond most) {
   ij__ints_fill_avx2(k);
+  ij__ints_q2_k_fill_avx2(k);
   ij__ints_affine_fill_avx2(k);
   if (most < IJ_BEYOND_VECTORS) return;
   if (ij__cpu_has_avx_vnni()) {
     ij__ints_vnni_fill_avx2(k);
+    ij__ints_q2_k_vnni_fill_avx2(k);
     ij__ints_affine_vnni_fill_avx2(k);
   }
   if (level < IJ_LEVEL_AVX512 || !ij__cpu_has_vnni()) return;
   ij__ints_fill_avx512(k);
+  ij__ints_q2_k_fill_avx512(k);
   ij__ints_affine_fill_avx512(k);
   if (most < IJ_BEYOND_TILES || !ij__cpu_has_amx()) return;
   ij__ints_amx_fill_avx512(k); /* this and the next keep what they find, too */
@@ -63,9 +66,11 @@ static void fill_level(ij_kernels *k, ij_level level, ij_beyond most) {
   ij__decode_fill_neon(k);
   ij__matmul_fill_neon(k); /* after the decoders, which it uses */
   ij__ints_fill_neon(k);
+  ij__ints_q2_k_fill_neon(k);
   ij__ints_affine_fill_neon(k);
   if (most < IJ_BEYOND_VECTORS || !ij__cpu_has_dotprod()) return;
   ij__ints_dot_fill_neon(k);
+  ij__ints_q2_k_dot_fill_neon(k);
   ij__ints_affine_dot_fill_neon(k);
 }
 #else

@@ -45,13 +45,13 @@ typedef struct ij_x_room {
 /* 256 values of x as integers of 24 bits, for the types that are multiplied so (ij__dtype_in_integers): value i is about scale * X[i] with
  *   X[i] = digit[2][i] * 2^16 + digit[1][i] * 2^8 + digit[0][i], digits 0 and 1 in [-128, 127], digit 2 in [-127, 127].
  * scale is the least power of two, but at least IJ_INTS_LEAST, with |x[i]| < 127 * 2^16 * scale for all i; X the nearest integers, ties to
- * even. sum[g] is the sum of X over values 32 * g to 32 * g + 31, rounded to float32, times scale. Where a value is not finite, scale and sums are
- * NaN and all digits zero. What a shorter last block lacks counts as zeros. */
+ * even. sum[g] is the sum of X over values 32 * g to 32 * g + 31, rounded to float32, times scale; half[h] the same over 16 * h to 16 * h + 15. Where
+ * a value is not finite, scale and sums are NaN and all digits zero. What a shorter last block lacks counts as zeros. */
 #define IJ_INTS 256
 #define IJ_INTS_LEAST 0x1p-122f /* it and its inverse are normal numbers */
 typedef struct ij_ints {
   _Alignas(64) int8_t digit[3][IJ_INTS];
-  float sum[IJ_INTS / 32];
+  float sum[IJ_INTS / 32], half[IJ_INTS / 16];
   float scale;
 } ij_ints;
 
@@ -64,6 +64,7 @@ typedef struct ij_ints {
  * and y goes from +0 over these parts in order.
  *   Q4_K: a part is a block of 256 values, of which value i is d * v[i] - dmin * o[i / 32], o being integers too.
  *     y = fma(d * scale, T, y), then for g = 0 .. 7: y = fma(-(dmin * o[g]), sum[g], y).
+ *   Q2_K: the same with o[i / 16], and h = 0 .. 15: y = fma(-(dmin * o[h]), half[h], y).
  *   AFFINE4: a part is a group; v are its codes, s and b its scale and bias as float32. N is the sum, in order, of sum[] of the group's values.
  *     y = fma(s * scale, T, y), then y = fma(b, N, y).
  *

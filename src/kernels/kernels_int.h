@@ -9,7 +9,7 @@
 
 /* The block and split types whose products are those of their decoded values: all but those of ij__dtype_in_integers. X(identifier) */
 #define IJ_CODED_LIST(X)                                                                                                       \
-  X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q2_K) X(Q3_K) X(Q5_K) X(Q6_K) X(IQ1_S) X(IQ1_M) X(IQ2_XXS) X(IQ2_XS) X(IQ2_S)       \
+  X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q3_K) X(Q5_K) X(Q6_K) X(IQ1_S) X(IQ1_M) X(IQ2_XXS) X(IQ2_XS) X(IQ2_S)       \
   X(IQ3_XXS) X(IQ3_S) X(IQ4_NL) X(IQ4_XS) X(TQ1_0) X(TQ2_0) X(MXFP4) X(NVFP4) X(AFFINE2) X(AFFINE3) X(AFFINE5) X(AFFINE6)        \
   X(AFFINE8) X(NVFP4_SPLIT) X(MXFP4_SPLIT) X(MXFP8_SPLIT)
 
@@ -98,8 +98,10 @@ void ij__matmul_few_small_fill_avx2(ij_kernels *k);
 void ij__matmul_dozens_fill_avx2(ij_kernels *k);
 void ij__decode_fill_avx2(ij_kernels *k);
 void ij__ints_fill_avx2(ij_kernels *k);
+void ij__ints_q2_k_fill_avx2(ij_kernels *k);
 void ij__ints_affine_fill_avx2(ij_kernels *k);
-void ij__ints_vnni_fill_avx2(ij_kernels *k); /* this and the next only where ij__cpu_has_avx_vnni */
+void ij__ints_vnni_fill_avx2(ij_kernels *k); /* this and the next two only where ij__cpu_has_avx_vnni */
+void ij__ints_q2_k_vnni_fill_avx2(ij_kernels *k);
 void ij__ints_affine_vnni_fill_avx2(ij_kernels *k);
 
 void ij__elem_fill_avx512(ij_kernels *k);
@@ -113,7 +115,8 @@ void ij__matmul_books_fill_avx512(ij_kernels *k);
 void ij__matmul_dozens_fill_avx512(ij_kernels *k);
 void ij__matmul_iq3_vbmi_fill_avx512(ij_kernels *k); /* only where ij__cpu_has_vbmi, after those */
 void ij__decode_fill_avx512(ij_kernels *k);
-void ij__ints_fill_avx512(ij_kernels *k); /* this and the next only where ij__cpu_has_vnni */
+void ij__ints_fill_avx512(ij_kernels *k); /* this and the next two only where ij__cpu_has_vnni */
+void ij__ints_q2_k_fill_avx512(ij_kernels *k);
 void ij__ints_affine_fill_avx512(ij_kernels *k);
 void ij__ints_amx_fill_avx512(ij_kernels *k); /* this and the next only where ij__cpu_has_amx, after those and in this order */
 void ij__ints_few_amx_fill_avx512(ij_kernels *k);
@@ -123,8 +126,10 @@ void ij__attn_fill_neon(ij_kernels *k);
 void ij__matmul_fill_neon(ij_kernels *k);
 void ij__decode_fill_neon(ij_kernels *k);
 void ij__ints_fill_neon(ij_kernels *k);
+void ij__ints_q2_k_fill_neon(ij_kernels *k);
 void ij__ints_affine_fill_neon(ij_kernels *k);
-void ij__ints_dot_fill_neon(ij_kernels *k); /* this and the next only where ij__cpu_has_dotprod */
+void ij__ints_dot_fill_neon(ij_kernels *k); /* this and the next two only where ij__cpu_has_dotprod */
+void ij__ints_q2_k_dot_fill_neon(ij_kernels *k);
 void ij__ints_affine_dot_fill_neon(ij_kernels *k);
 
 #endif

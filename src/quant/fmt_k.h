@@ -19,6 +19,18 @@ static inline void ij__fmt_q2_k(float *y, const void *block) {
   }
 }
 
+/* The same block as integers: value i is d * v[i] - dmin * o[i / 16]. */
+static inline void ij__fmt_q2_k_ints(int *v, int *o, float *d, float *dmin, const void *block) {
+  const uint8_t *b = block;
+  *d = ij__fmt_f16(b + 80);
+  *dmin = ij__fmt_f16(b + 82);
+  for (int g = 0; g < 16; g++) {
+    const uint8_t *codes = b + 16 + g / 8 * 32 + g % 2 * 16;
+    o[g] = b[g] >> 4;
+    for (int i = 0; i < 16; i++) v[16 * g + i] = (b[g] & 0x0f) * (codes[i] >> (g % 8 / 2 * 2) & 3);
+  }
+}
+
 /* Scale g of the 16 in Q3_K's 12 bytes, -32 to 31: low nibbles of bytes 0 to 7, then the high ones; the two bits above them are in
  * bytes 8 to 11. */
 static inline int ij__fmt_q3_k_scale(const uint8_t *s, int g) {

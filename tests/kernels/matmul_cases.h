@@ -86,21 +86,25 @@ static inline bool same_bits(const float *a, const float *b, size_t n, size_t *w
 
 /* ---- products in integers against double precision ---- */
 
-/* A block of 256 values: number i is d * v[i] - dmin * o[i / 32]. */
+/* A block of 256 values: number i is d * v[i] - dmin * o[i / per]. */
 typedef struct int_block {
-  int v[IJ_INTS], o[8];
+  int per, v[IJ_INTS], o[16];
   float d, dmin;
 } int_block;
 
-/* One block of Q4_K, held to what it decodes to. */
-static inline void read_int_block(int_block *b, const void *from) {
-  const ij_dtype type = IJ_DTYPE_Q4_K;
+/* One block of Q2_K or Q4_K, held to what it decodes to. */
+static inline void read_int_block(int_block *b, ij_dtype type, const void *from) {
   float value[IJ_INTS];
   ij_stretch s = {.row = from, .n = IJ_INTS};
-  ij__fmt_q4_k_ints(b->v, b->o, &b->d, &b->dmin, from);
+  b->per = type == IJ_DTYPE_Q2_K ? 16 : 32;
+  if (type == IJ_DTYPE_Q2_K) {
+    ij__fmt_q2_k_ints(b->v, b->o, &b->d, &b->dmin, from);
+  } else {
+    ij__fmt_q4_k_ints(b->v, b->o, &b->d, &b->dmin, from);
+  }
   ij__kernels_get(IJ_LEVEL_SCALAR)->decode[type](value, &s);
   for (int i = 0; i < IJ_INTS; i++) {
-    const double w = (double)b->d * b->v[i] - (double)b->dmin * b->o[i / 32];
+    const double w = (double)b->d * b->v[i] - (double)b->dmin * b->o[i / b->per];
     if ((float)w == value[i] || (isnan((float)w) && isnan(value[i]))) continue;
     TEST_FAIL("%s: value %d is %a as integers and %a decoded", ij__dtype_name(type), i, w, (double)value[i]);
     return;
@@ -133,14 +137,15 @@ static inline double int_digit(double x, int j) {
 }
 
 /* Rounding to float32 is by at most 2^-24 of what is rounded (or 2^-150): each A, 2^8 A[1] + A[0], T, the sums of x, and y after each of its
- * nine steps. All else is exact: d, dmin and o have so few bits, and scales are powers of two. */
+ * nine or seventeen steps. All else is exact: d, dmin and o have so few bits, and scales are powers of two. */
 static inline void add_int_block(int_sum *s, const int_block *b, const float *x) {
   const double scale = int_scale(x, IJ_INTS);
-  double a[3] = {0}, n[8] = {0}, weight = 0;
+  double a[3] = {0}, n[16] = {0}, all[16] = {0}, weight = 0;
   for (int i = 0; i < IJ_INTS; i++) {
-    const double offset = (double)b->dmin * b->o[i / 32], w = (double)b->d * b->v[i] - offset, xi = nearbyint((double)x[i] / scale);
+    const double offset = (double)b->dmin * b->o[i / b->per], w = (double)b->d * b->v[i] - offset, xi = nearbyint((double)x[i] / scale);
     for (int j = 0; j < 3; j++) a[j] += b->v[i] * int_digit(xi, j) * (double)(1 << 8 * j);
-    n[i / 32] += offset * xi * scale;
+    n[i / b->per] += offset * xi * scale;
+    all[i / b->per] += xi * scale;
     weight += fabs(w);
     s->exact += w * (double)x[i];
   }
@@ -149,10 +154,10 @@ static inline void add_int_block(int_sum *s, const int_block *b, const float *x)
   s->rounded += p;
   rounded += fabs(s->rounded);
   s->largest = fmax(s->largest, fmax(fabs(p), fabs(s->rounded)));
-  for (int g = 0; g < 8; g++) {
+  for (int g = 0; g < IJ_INTS / b->per; g++) {
     s->rounded -= n[g];
     rounded += fabs(n[g]) + fabs(s->rounded);
-    s->largest = fmax(s->largest, fmax(fabs(n[g]), fabs(s->rounded)));
+    s->largest = fmax(s->largest, fmax(fmax(fabs(all[g]), fabs(n[g])), fabs(s->rounded)));
   }
   s->half += weight * scale / 2;
   s->rounding += 0x1.01p-24 * rounded + 0x1p-148;
@@ -196,11 +201,12 @@ static inline int_sum int_sum_of(const ij_matmul *m, ij_dtype type, int64_t t, i
   const float *x = m->x + (m->rows ? m->rows[t] : t) * m->ldx;
   int_sum s = {0};
   int_block b;
-  if (type != IJ_DTYPE_Q4_K && type != IJ_DTYPE_AFFINE4) TEST_FAIL("%s is said to be in integers, but not here how", ij__dtype_name(type));
+  const bool blocks = type == IJ_DTYPE_Q2_K || type == IJ_DTYPE_Q4_K;
+  if (!blocks && type != IJ_DTYPE_AFFINE4) TEST_FAIL("%s is said to be in integers, but not here how", ij__dtype_name(type));
   for (int64_t i = 0; i < m->k; i += IJ_INTS, x += IJ_INTS) {
     const int64_t n = IJ_MIN(m->k - i, (int64_t)IJ_INTS);
-    if (type == IJ_DTYPE_Q4_K) {
-      read_int_block(&b, (const uint8_t *)w.row + i / IJ_INTS * ij__dtype_block_bytes(type));
+    if (blocks) {
+      read_int_block(&b, type, (const uint8_t *)w.row + i / IJ_INTS * ij__dtype_block_bytes(type));
       add_int_block(&s, &b, x);
     }
     for (int64_t at = 0; at < n && type == IJ_DTYPE_AFFINE4; at += m->group) add_affine_group(&s, &w, i + at, x + at, int_scale(x, n));

@@ -21,6 +21,7 @@ static const ij_kernels *tables[IJ_BEYOND_COUNT * IJ_LEVEL_COUNT + 2];
 static bool is_listed(const ij_kernels *k) {
   FOR_EACH_TABLE(other) {
     if (other->to_ints != k->to_ints || other->matmul[IJ_DTYPE_Q4_K] != k->matmul[IJ_DTYPE_Q4_K]) continue;
+    if (other->matmul[IJ_DTYPE_Q2_K] != k->matmul[IJ_DTYPE_Q2_K]) continue;
     if (other->matmul[IJ_DTYPE_AFFINE4] == k->matmul[IJ_DTYPE_AFFINE4]) return true;
   }
   return false;
@@ -101,7 +102,7 @@ static void put_largest(float *x, int64_t k) {
 static bool same_ints(const ij_ints *a, const ij_ints *b) {
   bool scale = memcmp(&a->scale, &b->scale, sizeof a->scale) == 0 || (isnan(a->scale) && isnan(b->scale));
   size_t at;
-  return scale && memcmp(a->digit, b->digit, sizeof a->digit) == 0 && same_bits(a->sum, b->sum, IJ_INTS / 32, &at);
+  return scale && memcmp(a->digit, b->digit, sizeof a->digit) == 0 && same_bits(a->sum, b->sum, IJ_INTS / 32, &at) && same_bits(a->half, b->half, IJ_INTS / 16, &at);
 }
 
 /* Value i of a block; false when a digit is out of range. */
@@ -111,16 +112,20 @@ static bool int_value(const ij_ints *b, int i, int *x) {
   return d2 > -128;
 }
 
+/* Which may be infinite. */
+static bool is_sum(float f, int sum, double scale) { return isnan(scale) ? isnan(f) : f == (float)((double)(float)sum * scale); }
+
 static bool ints_by_double(const ij_ints *b, const float *x, int64_t n) {
   const double scale = int_scale(x, n);
   if (isnan(scale) != isnan(b->scale) || (!isnan(scale) && (double)b->scale != scale)) return false;
-  for (int g = 0; g < 8; g++) {
-    int sum = 0, v;
-    for (int i = 32 * g; i < 32 * g + 32; i++) {
-      if (!int_value(b, i, &v) || v != (isnan(scale) || i >= n ? 0 : nearbyint((double)x[i] / scale))) return false;
-      sum += v;
-    }
-    if (isnan(scale) ? !isnan(b->sum[g]) : b->sum[g] != (float)((double)(float)sum * scale)) return false; /* which may be infinite */
+  int sum[16] = {0};
+  for (int i = 0, v; i < IJ_INTS; i++) {
+    if (!int_value(b, i, &v) || v != (isnan(scale) || i >= n ? 0 : nearbyint((double)x[i] / scale))) return false;
+    sum[i / 16] += v;
+  }
+  for (int h = 0; h < 16; h++) {
+    if (!is_sum(b->half[h], sum[h], scale)) return false;
+    if (h % 2 && !is_sum(b->sum[h / 2], sum[h - 1] + sum[h], scale)) return false;
   }
   return true;
 }

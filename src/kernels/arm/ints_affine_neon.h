@@ -6,6 +6,8 @@
 #define IJ_KERNELS_ARM_INTS_AFFINE_NEON_H
 
 #define SIDED 1
+#define TYPE IJ_DTYPE_AFFINE4
+#define SCALAR_PRODUCT ij__matmul_affine4_ref
 
 enum { CODE_BYTES = 128 }; /* of 256 values */
 
@@ -71,7 +73,7 @@ INLINE float32x4_t end_group(float32x4_t y, const int32x4_t a[3], float32x4_t sc
 INLINE void add_32(int32x4_t (*a)[3], const int8x16_t codes[8], const ij_ints *const *x, int at, const int n) {
   UNROLL for (int t = 0; t < n; t++) {
     int32x4_t s[3];
-    group_dots(s, codes, x[t], at);
+    dots(s, codes, x[t], 32 * at, 32);
     UNROLL for (int j = 0; j < 3; j++) a[t][j] = vaddq_s32(a[t][j], s[j]);
   }
 }

@@ -1,4 +1,4 @@
-/* ints_dots_neon.h: the sums of a group on any processor of this level.
+/* ints_dots_neon.h: sums of products on any processor of this level.
  *
  * A lane of 16 bits takes the products of eight codes of four bits and digits of a byte, and once more as many: 16 * 15 * 128 at most.
  */
@@ -13,12 +13,12 @@
     last = vmlal_high_s8(last, codes, four);                                         \
   } while (0)
 
-INLINE void group_dots(int32x4_t s[3], const int8x16_t codes[8], const ij_ints *x, int g) {
+INLINE void dots(int32x4_t s[3], const int8x16_t *codes, const ij_ints *x, int at, const int n) {
   __asm__ volatile("" ::: "memory"); /* or GCC loads the digits of all tokens of a tile first, for which there are too few registers */
   UNROLL for (int j = 0; j < 3; j++) {
     int16x8_t first = vdupq_n_s16(0), last = first;
-    UNROLL for (int i = 0; i < 8; i += 4) {
-      const int32x4_t digits = vreinterpretq_s32_s8(vld1q_s8(x->digit[j] + 32 * g + 4 * i));
+    UNROLL for (int i = 0; i < n / 4; i += 4) {
+      const int32x4_t digits = vreinterpretq_s32_s8(vld1q_s8(x->digit[j] + at + 4 * i));
       ADD_PRODUCTS(first, last, codes[i], digits, 0);
       ADD_PRODUCTS(first, last, codes[i + 1], digits, 1);
       ADD_PRODUCTS(first, last, codes[i + 2], digits, 2);

@@ -5,7 +5,7 @@
  * Few tokens multiply codes where they are taken apart. For many, a block of each of the rows of a panel is taken apart first, so that each
  * block of x comes once to the first-level cache for all of them.
  *
- * The including file gives group_dots after this, from ints_dots_neon.h or ints_dots_dot_neon.h.
+ * The including file gives dots after this, from ints_dots_neon.h or ints_dots_dot_neon.h.
  */
 #ifndef IJ_KERNELS_ARM_INTS_NEON_H
 #define IJ_KERNELS_ARM_INTS_NEON_H
@@ -34,8 +34,8 @@ enum {
   MADE_BLOCKS = (IJ_SCRATCH_ALIGNED * (int)sizeof(float) - SUMS_BYTES) / (int)sizeof(ij_ints)
 };
 
-/* s[j]: the sums of a group's codes times plane j of x's digits. codes[i] has values 4 * i to 4 * i + 3 of each row. */
-INLINE void group_dots(int32x4_t s[3], const int8x16_t codes[8], const ij_ints *x, int g);
+/* s[j]: the sums of n codes, 16 or 32, times plane j of x's digits from number `at` on. codes[i] has values 4 * i to 4 * i + 3 of each row. */
+INLINE void dots(int32x4_t s[3], const int8x16_t *codes, const ij_ints *x, int at, const int n);
 
 /* out[i]: bytes at + 4 * i to at + 4 * i + 3 of each block. */
 INLINE void transpose_rows(uint8x16_t out[4], const uint8_t *const block[4], int at) {

@@ -5,4 +5,4 @@
 #include "kernels/arm/ints_affine_neon.h"
 #include "kernels/arm/ints_run_neon.h"
 
-void ij__ints_affine_fill_neon(ij_kernels *k) { k->matmul[IJ_DTYPE_AFFINE4] = matmul_affine4; }
+void ij__ints_affine_fill_neon(ij_kernels *k) { k->matmul[TYPE] = matmul_in_integers; }

@@ -1,8 +1,9 @@
 /* matmul_ints_neon.c: products in integers of Q4_K on any processor of this level, and x made into integers. */
+#define K_BITS 4
 #include "kernels/arm/ints_neon.h"
 
 #include "kernels/arm/ints_dots_neon.h"
-#include "kernels/arm/ints_q4_k_neon.h"
+#include "kernels/arm/ints_k_neon.h"
 #include "kernels/arm/ints_run_neon.h"
 
 /* ---- x as integers ---- */
@@ -23,11 +24,7 @@ INLINE void store_digits(int8_t *to, const int32x4_t v[8]) {
   }
 }
 
-INLINE int32_t sum_group(const int32x4_t v[8]) {
-  int32x4_t sum = v[0];
-  UNROLL for (int i = 1; i < 8; i++) sum = vaddq_s32(sum, v[i]);
-  return vaddvq_s32(sum);
-}
+INLINE int32_t sum_half(const int32x4_t v[4]) { return vaddvq_s32(vaddq_s32(vaddq_s32(v[0], v[1]), vaddq_s32(v[2], v[3]))); }
 
 /* Bits of the largest magnitude: as integers they are ordered like what they stand for, infinities and NaN last. */
 INLINE uint32_t largest_bits(const float *x) {
@@ -42,8 +39,7 @@ static void block_to_ints(ij_ints *b, const float *x) {
   for (int g = 0; g < 8; g++) {
     int32x4_t v[8], digits[8];
     UNROLL for (int i = 0; i < 8; i++) v[i] = vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(x + 32 * g + 4 * i), inverse));
-    const int32_t sum = sum_group(v);
-    b->sum[g] = (float)sum * b->scale;
+    ij__ints_sums(b, g, sum_half(v), sum_half(v + 4));
     UNROLL for (int j = 0; j < 2; j++) {
       take_digits(digits, v);
       store_digits(b->digit[j] + 32 * g, digits);
@@ -56,5 +52,5 @@ void ij__to_ints_neon(ij_ints *out, const float *x, int64_t k) { ij__ints_row(ou
 
 void ij__ints_fill_neon(ij_kernels *k) {
   k->to_ints = ij__to_ints_neon;
-  k->matmul[IJ_DTYPE_Q4_K] = matmul_q4_k;
+  k->matmul[TYPE] = matmul_in_integers;
 }

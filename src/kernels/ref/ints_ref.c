@@ -22,21 +22,22 @@ static float scale_for(float largest) {
 static void block_to_ints(ij_ints *b, const float *x, int64_t n) {
   float largest = 0.0f;
   bool finite = true;
+  int sum[IJ_INTS / 16] = {0};
   memset(b, 0, sizeof *b);
   for (int64_t i = 0; i < n; i++) {
     if (!isfinite(x[i])) finite = false;
     largest = fmaxf(largest, fabsf(x[i]));
   }
   b->scale = finite ? scale_for(largest) : NAN;
-  for (int g = 0; g < IJ_INTS / 32; g++) {
-    int sum = 0;
-    for (int64_t i = 32 * g; finite && i < IJ_MIN(32 * (g + 1), n); i++) {
+  for (int h = 0; h < IJ_INTS / 16; h++) {
+    for (int64_t i = 16 * h; finite && i < IJ_MIN(16 * (h + 1), n); i++) {
       const int v = (int)rintf(x[i] / b->scale);
       digits_of(&b->digit[0][i], &b->digit[1][i], &b->digit[2][i], v);
-      sum += v;
+      sum[h] += v;
     }
-    b->sum[g] = (float)sum * b->scale;
+    b->half[h] = (float)sum[h] * b->scale;
   }
+  for (int g = 0; g < IJ_INTS / 32; g++) b->sum[g] = (float)(sum[2 * g] + sum[2 * g + 1]) * b->scale;
 }
 
 static void to_ints(ij_ints *out, const float *x, int64_t k) {
@@ -54,31 +55,48 @@ static const ij_ints *x_block(const ij_matmul *m, int64_t t, int64_t b, ij_ints 
 }
 
 /* One block of a row after `y`. */
-static float q4_k_block(const void *block, const ij_ints *x, float y) {
-  int v[IJ_INTS], o[IJ_INTS / 32], sum[3] = {0};
+static float k_block(const void *block, ij_dtype type, const ij_ints *x, float y) {
+  int v[IJ_INTS], o[IJ_INTS / 16], sum[3] = {0};
   float d, dmin;
-  ij__fmt_q4_k_ints(v, o, &d, &dmin, block);
+  if (type == IJ_DTYPE_Q2_K) {
+    ij__fmt_q2_k_ints(v, o, &d, &dmin, block);
+  } else {
+    ij__fmt_q4_k_ints(v, o, &d, &dmin, block);
+  }
   for (int j = 0; j < 3; j++) {
     for (int i = 0; i < IJ_INTS; i++) sum[j] += v[i] * x->digit[j][i];
   }
   y = fmaf(d * x->scale, joined(sum), y);
-  for (int g = 0; g < IJ_INTS / 32; g++) y = fmaf(-(dmin * (float)o[g]), x->sum[g], y);
+  if (type == IJ_DTYPE_Q2_K) {
+    for (int h = 0; h < IJ_INTS / 16; h++) y = fmaf(-(dmin * (float)o[h]), x->half[h], y);
+  } else {
+    for (int g = 0; g < IJ_INTS / 32; g++) y = fmaf(-(dmin * (float)o[g]), x->sum[g], y);
+  }
   return y;
 }
 
-void ij__matmul_q4_k_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {
-  (void)scratch;
+static void k_rows(const ij_matmul *m, int64_t r0, int64_t r1, ij_dtype type) {
   ij_ints made;
   for (int64_t r = r0; r < r1; r++) {
     for (int64_t t = 0; t < m->n; t++) {
       float y = 0.0f;
       for (int64_t b = 0; b < m->k / IJ_INTS; b++) {
         const ij_ints *x = x_block(m, t, b, &made);
-        y = q4_k_block((const char *)m->w + r * m->w_stride + b * ij__dtype_block_bytes(IJ_DTYPE_Q4_K), x, y);
+        y = k_block((const char *)m->w + r * m->w_stride + b * ij__dtype_block_bytes(type), type, x, y);
       }
       m->y[t * m->ldy + r] = y;
     }
   }
+}
+
+void ij__matmul_q2_k_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {
+  (void)scratch;
+  k_rows(m, r0, r1, IJ_DTYPE_Q2_K);
+}
+
+void ij__matmul_q4_k_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {
+  (void)scratch;
+  k_rows(m, r0, r1, IJ_DTYPE_Q4_K);
 }
 
 /* The group at value c0 of a row after `y`; x: the block that it is in. */
@@ -113,6 +131,7 @@ void ij__matmul_affine4_ref(const ij_matmul *m, int64_t r0, int64_t r1, float *s
 
 void ij__ints_fill_ref(ij_kernels *k) {
   k->to_ints = to_ints;
+  k->matmul[IJ_DTYPE_Q2_K] = ij__matmul_q2_k_ref;
   k->matmul[IJ_DTYPE_Q4_K] = ij__matmul_q4_k_ref;
   k->matmul[IJ_DTYPE_AFFINE4] = ij__matmul_affine4_ref;
 }

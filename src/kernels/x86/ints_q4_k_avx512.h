@@ -8,19 +8,11 @@
 #include "kernels/x86/ints_vec_avx512.h"
 
 /* What the groups of sixteen blocks of Q4_K, one of each row, have in common. */
+enum { SCALES = 8 };
 typedef struct heads {
-  __m512i scale[8];  /* as pairs of 16 bits: scale of the group, 0 */
-  __m512 d, offset[8]; /* offset: times dmin */
+  __m512i scale[SCALES];    /* as pairs of 16 bits: scale of the group, 0 */
+  __m512 d, offset[SCALES]; /* offset: times dmin */
 } heads;
-
-/* Byte i of each lane, for i from 0 to 3. */
-CODED void spread_bytes(__m512i out[4], __m512i z) {
-  const __m512i low = _mm512_set1_epi32(0xff);
-  out[0] = _mm512_and_si512(z, low);
-  out[1] = _mm512_and_si512(_mm512_srli_epi32(z, 8), low);
-  out[2] = _mm512_and_si512(_mm512_srli_epi32(z, 16), low);
-  out[3] = _mm512_srli_epi32(z, 24);
-}
 
 /* The first 16 bytes of blocks, which begin at a byte: d, dmin, and scales and offsets of six bits (ij__fmt_q4_k_scale). */
 CODED void read_heads(heads *h, const ints_lanes *l, int64_t byte) {

@@ -5,7 +5,7 @@
  * caches, line by line in turns, while one is multiplied where it lies. (Copying them to a buffer instead, which was once quicker on some
  * processors, costs a quarter more time there with this way of fetching.)
  *
- * The including file defines LANES, rows of a register, and v_prefetch; SIDED where rows have scales and biases beside their codes; and TILED where
+ * The including file defines LANES, rows of a register, and v_prefetch; K_BITS, 2 or 4, of the codes of Q2_K or Q4_K; or SIDED where rows have scales and biases beside their codes; and TILED where
  * it multiplies few tokens only, by the unit for matrices.
  */
 #ifndef IJ_KERNELS_X86_INTS_ROWS_H
@@ -23,6 +23,9 @@
 #if SIDED
 #define TYPE IJ_DTYPE_AFFINE4
 #define SCALAR_PRODUCT ij__matmul_affine4_ref
+#elif K_BITS == 2
+#define TYPE IJ_DTYPE_Q2_K
+#define SCALAR_PRODUCT ij__matmul_q2_k_ref
 #else
 #define TYPE IJ_DTYPE_Q4_K
 #define SCALAR_PRODUCT ij__matmul_q4_k_ref

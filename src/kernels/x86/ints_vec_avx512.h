@@ -73,6 +73,15 @@ CODED __m512i load_four_of(const ints_lanes *l, int i, int64_t byte, int64_t n) 
   return _mm512_inserti32x4(z, _mm_maskz_loadu_epi8(there, lane_row(l, 12 + i) + byte), 3);
 }
 
+/* Byte i of each lane, for i from 0 to 3. */
+CODED void spread_bytes(__m512i out[4], __m512i z) {
+  const __m512i low = _mm512_set1_epi32(0xff);
+  out[0] = _mm512_and_si512(z, low);
+  out[1] = _mm512_and_si512(_mm512_srli_epi32(z, 8), low);
+  out[2] = _mm512_and_si512(_mm512_srli_epi32(z, 16), low);
+  out[3] = _mm512_srli_epi32(z, 24);
+}
+
 /* Four bytes in every lane. Read as one, since compilers make three instructions of what memcpy says. */
 CODED __m512i four_of(const void *p) { return _mm512_set1_epi32(*(const int32_t *)p); }
 

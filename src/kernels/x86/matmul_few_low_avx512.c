@@ -2,7 +2,7 @@
  * five tokens on the buffer of matmul_coded.h is as quick or quicker. */
 #include "kernels/x86/few_avx512.h"
 
-#define FEW_LIST(X) X(Q2_K) X(Q3_K) X(TQ2_0)
+#define FEW_LIST(X) X(Q3_K) X(TQ2_0)
 #define FEW_BOOKS(X) X(IQ1_S) X(IQ1_M) X(IQ2_XXS) X(IQ2_XS) X(IQ2_S) X(IQ3_XXS) X(IQ3_S)
 FEW_LIST(FEW_TO_8)
 FEW_BOOKS(FEW_TO_4)

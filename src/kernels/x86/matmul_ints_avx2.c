@@ -1,28 +1,6 @@
-/* matmul_ints_avx2.c: products in integers on any processor of this level, and x made into integers. A lane holds two sums of 16 bits, each of
- * half of a group.
- */
-#define SUMMED 8 /* products of four codes that a lane sums before the scale comes: a group */
-
-#include "kernels/x86/ints_avx2.h"
-
-/* A sum is complete up to here: compilers would rather work out all products first, for which there are not enough registers. */
-#define HERE(sum) __asm__("" : "+x"(sum))
-
-CODED __m256i add_fours(__m256i sum, __m256i codes, __m256i digits) {
-  sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(codes, digits));
-  HERE(sum);
-  return sum;
-}
-
-CODED __m256i add_pairs(__m256i sum, __m256i a, __m256i b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); }
-
-/* Twice. */
-CODED void scale_pairs(__m256i out[4], __m256i z) {
-  const __m256i first = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, -1, 0, -1, 4, -1, 4, -1, 8, -1, 8, -1, 12, -1, 12, -1));
-  UNROLL for (int i = 0; i < 4; i++) out[i] = _mm256_shuffle_epi8(z, _mm256_add_epi8(first, _mm256_set1_epi16((int16_t)i)));
-}
-
-#include "kernels/x86/ints_run.h"
+/* matmul_ints_avx2.c: products of Q4_K in integers on any processor of this level, and x made into integers. */
+#define K_BITS 4
+#include "kernels/x86/ints_k_plain_avx2.h"
 
 /* ---- x as integers ---- */
 
@@ -67,8 +45,7 @@ static void block_to_ints(ij_ints *b, const float *x) {
   for (int g = 0; g < 8; g++) {
     __m256i v[4], digits[4];
     round_group(v, x + 32 * g, _mm256_set1_ps(inverse));
-    const int32_t sum = sum_lanes(_mm256_add_epi32(_mm256_add_epi32(v[0], v[1]), _mm256_add_epi32(v[2], v[3])));
-    b->sum[g] = (float)sum * b->scale;
+    ij__ints_sums(b, g, sum_lanes(_mm256_add_epi32(v[0], v[1])), sum_lanes(_mm256_add_epi32(v[2], v[3])));
     for (int j = 0; j < 2; j++) {
       UNROLL for (int i = 0; i < 4; i++) digits[i] = take_digit(&v[i]);
       store_digits(b->digit[j] + 32 * g, digits);

@@ -1,23 +1,5 @@
-/* matmul_ints_vnni_avx2.c: products in integers on processors of this level with AVX-VNNI. A lane holds one sum of 32 bits, of which the last 16
- * say all as long as it is of half a group.
- */
-#define SUMMED 4 /* products of four codes that a lane sums before the scale comes */
-
-#include "kernels/x86/ints_avx2.h"
-
-CODED __m256i add_fours(__m256i sum, __m256i codes, __m256i digits) { return _mm256_dpbusd_avx_epi32(sum, codes, digits); }
-
-CODED __m256i add_pairs(__m256i sum, __m256i a, __m256i b) { return _mm256_dpwssd_avx_epi32(sum, a, b); }
-
-/* Before a zero. */
-CODED void scale_pairs(__m256i out[4], __m256i z) {
-  const __m256i low = _mm256_set1_epi32(0xff);
-  out[0] = _mm256_and_si256(z, low);
-  out[1] = _mm256_and_si256(_mm256_srli_epi32(z, 8), low);
-  out[2] = _mm256_and_si256(_mm256_srli_epi32(z, 16), low);
-  out[3] = _mm256_srli_epi32(z, 24);
-}
-
-#include "kernels/x86/ints_run.h"
+/* matmul_ints_vnni_avx2.c: products of Q4_K in integers on processors of this level with AVX-VNNI. */
+#define K_BITS 4
+#include "kernels/x86/ints_k_vnni_avx2.h"
 
 void ij__ints_vnni_fill_avx2(ij_kernels *k) { k->matmul[TYPE] = matmul_in_integers; }

@@ -1,19 +1,23 @@
-/* ints_avx2.h: products in integers at the AVX2 level, for processors with and without AVX-VNNI. Eight rows lie in the lanes of a register, in
- * each four codes that follow each other. The definition is ref/ints_ref.c.
+/* ints_k_avx2.h: products of Q4_K or Q2_K in integers at the AVX2 level, for processors with and without AVX-VNNI; the including file says which
+ * by K_BITS. Eight rows lie in the lanes of a register, in each four codes that follow each other. The definition is ref/ints_ref.c.
  *
  * The sum of sixteen codes of four bits times digits of a byte fits into 16 bits; one instruction multiplies pairs of such sums by what is made
  * of their group's scale and adds them up.
  *
  * The including file defines SUMMED before this, add_fours, add_pairs and scale_pairs after this, and after those includes ints_run.h.
  */
-#ifndef IJ_KERNELS_X86_INTS_AVX2_H
-#define IJ_KERNELS_X86_INTS_AVX2_H
+#ifndef IJ_KERNELS_X86_INTS_K_AVX2_H
+#define IJ_KERNELS_X86_INTS_K_AVX2_H
 
 #include "kernels/x86/ints_vec_avx2.h"
 
 #include "kernels/x86/ints_rows.h"
 
-enum { FEW = 1 }; /* tokens whose sums are in registers while weights are taken apart */
+enum {
+  FEW = 1,                                                   /* tokens whose sums are in registers while weights are taken apart */
+  SCALES = K_BITS == 2 ? 16 : 8,                             /* of a block */
+  CODES_AT = 16, TOGETHER = 8 / K_BITS, PARTS = 8 / TOGETHER /* the codes of so many groups of 32 values lie in the same 32 bytes of a block */
+};
 
 /* sum with the products of four codes in each lane times four digits; only add_pairs makes one number of what a lane of it holds. */
 CODED __m256i add_fours(__m256i sum, __m256i codes, __m256i digits);
@@ -24,10 +28,10 @@ CODED __m256i add_pairs(__m256i sum, __m256i a, __m256i b);
 /* Byte i of each lane, which is a scale, as the pair by which add_pairs multiplies what add_fours summed; for i from 0 to 3. */
 CODED void scale_pairs(__m256i out[4], __m256i z);
 
-/* What the groups of eight blocks of Q4_K, one of each row, have in common. */
+/* What the values of eight blocks, one of each row, have in common. */
 typedef struct heads {
-  __m256i scale[8];    /* by scale_pairs */
-  __m256 d, offset[8]; /* offset: times dmin */
+  __m256i scale[SCALES];    /* by scale_pairs */
+  __m256 d, offset[SCALES]; /* offset: times dmin */
 } heads;
 
 /* Eight blocks as bytes, by fours of values. */
@@ -45,19 +49,44 @@ CODED void scale_offsets(__m256 out[4], __m256 dmin, __m256i z) {
   out[3] = _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(_mm256_srli_epi32(z, 24)));
 }
 
+/* Of d and dmin as pairs. */
+CODED __m256 read_factors(heads *h, __m256i pairs) {
+  const __m256i halves = _mm256_packus_epi32(_mm256_and_si256(pairs, _mm256_set1_epi32(0xffff)), _mm256_srli_epi32(pairs, 16));
+  const __m256i apart = _mm256_permute4x64_epi64(halves, _MM_SHUFFLE(3, 1, 2, 0));
+  h->d = _mm256_cvtph_ps(_mm256_castsi256_si128(apart));
+  return _mm256_cvtph_ps(_mm256_extracti128_si256(apart, 1));
+}
+
+#if K_BITS == 2
+/* Of blocks that begin at a byte: 16 bytes of a scale and an offset each, of four bits; and behind the codes d and dmin. */
+CODED void read_heads(heads *h, const ints_lanes *l, int64_t byte) {
+  const __m256i low4 = _mm256_set1_epi8(0x0f);
+  __m256i z[4], last[4];
+  transpose_rows(last, l, byte + 68);
+  const __m256 dmin = read_factors(h, last[3]);
+  transpose_rows(z, l, byte);
+  UNROLL for (int i = 0; i < 4; i++) {
+    scale_pairs(h->scale + 4 * i, _mm256_and_si256(z[i], low4));
+    scale_offsets(h->offset + 4 * i, dmin, _mm256_and_si256(_mm256_srli_epi16(z[i], 4), low4));
+  }
+}
+#else
 /* The first 16 bytes of blocks, which begin at a byte: d, dmin, and scales and offsets of six bits (ij__fmt_q4_k_scale). */
 CODED void read_heads(heads *h, const ints_lanes *l, int64_t byte) {
   const __m256i low6 = _mm256_set1_epi8(0x3f), low4 = _mm256_set1_epi8(0x0f), two = _mm256_set1_epi8(0x30);
   __m256i z[4];
   transpose_rows(z, l, byte);
-  const __m256i halves = _mm256_packus_epi32(_mm256_and_si256(z[0], _mm256_set1_epi32(0xffff)), _mm256_srli_epi32(z[0], 16));
-  const __m256i apart = _mm256_permute4x64_epi64(halves, _MM_SHUFFLE(3, 1, 2, 0));
-  h->d = _mm256_cvtph_ps(_mm256_castsi256_si128(apart));
+  const __m256 dmin = read_factors(h, z[0]);
   scale_pairs(h->scale, _mm256_and_si256(z[1], low6));
   scale_pairs(h->scale + 4, _mm256_or_si256(_mm256_and_si256(z[3], low4), _mm256_and_si256(_mm256_srli_epi32(z[1], 2), two)));
-  const __m256 dmin = _mm256_cvtph_ps(_mm256_extracti128_si256(apart, 1));
   scale_offsets(h->offset, dmin, _mm256_and_si256(z[2], low6));
   scale_offsets(h->offset + 4, dmin, _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi32(z[3], 4), low4), _mm256_and_si256(_mm256_srli_epi32(z[2], 2), two)));
+}
+#endif
+
+/* Codes of the s-th of the groups that lie together. */
+CODED __m256i codes_of(__m256i bytes, const int s) {
+  return _mm256_and_si256(s == 0 ? bytes : _mm256_srli_epi16(bytes, K_BITS * s), _mm256_set1_epi8((1 << K_BITS) - 1));
 }
 
 /* y after one more block, whose sums of codes times digits, scaled, are a. */
@@ -65,26 +94,26 @@ CODED __m256 add_block(__m256 y, const __m256i a[3], const heads *h, const ij_in
   const __m256 up16 = _mm256_set1_ps(65536.0f), up8 = _mm256_set1_ps(256.0f);
   const __m256 t = _mm256_fmadd_ps(up16, _mm256_cvtepi32_ps(a[2]), _mm256_fmadd_ps(up8, _mm256_cvtepi32_ps(a[1]), _mm256_cvtepi32_ps(a[0])));
   y = _mm256_fmadd_ps(_mm256_mul_ps(h->d, _mm256_set1_ps(x->scale)), t, y);
-  UNROLL for (int g = 0; g < 8; g++) y = _mm256_fnmadd_ps(h->offset[g], _mm256_set1_ps(x->sum[g]), y);
+  const float *sum = SCALES == 16 ? x->half : x->sum;
+  UNROLL for (int i = 0; i < SCALES; i++) y = _mm256_fnmadd_ps(h->offset[i], _mm256_set1_ps(sum[i]), y);
   return y;
 }
 
 /* ---- one token: codes are multiplied where they are taken apart ---- */
 
-/* Group g of eight blocks. */
-CODED void add_group(__m256i a[3], const __m256i codes[8], const ij_ints *x, int g, __m256i scale) {
+/* 32 values of eight blocks. */
+CODED void add_group(__m256i a[3], const __m256i codes[8], const ij_ints *x, int g, const __m256i *scale) {
   UNROLL for (int first = 0; first < 8; first += SUMMED) {
     __m256i s[3] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
     UNROLL for (int i = first; i < first + SUMMED; i++) {
       UNROLL for (int j = 0; j < 3; j++) s[j] = add_fours(s[j], codes[i], four_of(x->digit[j] + 32 * g + 4 * i));
     }
-    UNROLL for (int j = 0; j < 3; j++) a[j] = add_pairs(a[j], s[j], scale);
+    UNROLL for (int j = 0; j < 3; j++) a[j] = add_pairs(a[j], s[j], scale[first / 4 * SCALES / 16]);
   }
 }
 
 static void few_any(const ints_piece *p, ints_feed *f) {
-  const __m256i low4 = _mm256_set1_epi8(0x0f);
-  const int64_t steps = 4 * p->n_block; /* of copying meanwhile */
+  const int64_t steps = 4 * p->n_block; /* of fetching meanwhile */
   const ints_lanes rows = p->codes;
   const ij_ints *x = p->x[0] + p->b0;
   __m256 y = _mm256_loadu_ps(p->sums);
@@ -93,17 +122,16 @@ static void few_any(const ints_piece *p, ints_feed *f) {
     heads h;
     read_heads(&h, &rows, block);
     __m256i a[3] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
-    for (int g = 0; g < 8; g += 2) {
-      __m256i even[8], odd[8];
-      transpose_rows(even, &rows, block + 16 + 16 * g);
-      transpose_rows(even + 4, &rows, block + 32 + 16 * g);
-      UNROLL for (int i = 0; i < 8; i++) {
-        odd[i] = _mm256_and_si256(_mm256_srli_epi16(even[i], 4), low4);
-        even[i] = _mm256_and_si256(even[i], low4);
+    for (int part = 0; part < PARTS; part++) {
+      __m256i z[8], codes[8];
+      transpose_rows(z, &rows, block + CODES_AT + 32 * part);
+      transpose_rows(z + 4, &rows, block + CODES_AT + 32 * part + 16);
+      UNROLL for (int s = 0; s < TOGETHER; s++) {
+        const int g = part * TOGETHER + s;
+        if (s % 2 == 0) feed_some(f, steps);
+        UNROLL for (int i = 0; i < 8; i++) codes[i] = codes_of(z[i], s);
+        add_group(a, codes, x + b, g, h.scale + g * SCALES / 8);
       }
-      feed_some(f, steps);
-      add_group(a, even, x + b, g, h.scale[g]);
-      add_group(a, odd, x + b, g + 1, h.scale[g + 1]);
     }
     y = add_block(y, a, &h, x + b);
   }
@@ -115,15 +143,13 @@ static void few_any(const ints_piece *p, ints_feed *f) {
 /* Block b of the r-th eight rows of the piece. */
 static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_t r) {
   const ints_lanes block = lanes_from(&p->codes, r, b * p->block_bytes);
-  const __m256i low4 = _mm256_set1_epi8(0x0f);
   read_heads(&d->h, &block, 0);
-  for (int g = 0; g < 8; g += 2) {
+  for (int part = 0; part < PARTS; part++) {
     __m256i z[8];
-    transpose_rows(z, &block, 16 + 16 * g);
-    transpose_rows(z + 4, &block, 32 + 16 * g);
-    UNROLL for (int i = 0; i < 8; i++) {
-      d->codes[8 * g + i] = _mm256_and_si256(z[i], low4);
-      d->codes[8 * g + 8 + i] = _mm256_and_si256(_mm256_srli_epi16(z[i], 4), low4);
+    transpose_rows(z, &block, CODES_AT + 32 * part);
+    transpose_rows(z + 4, &block, CODES_AT + 32 * part + 16);
+    UNROLL for (int s = 0; s < TOGETHER; s++) {
+      UNROLL for (int i = 0; i < 8; i++) d->codes[8 * (part * TOGETHER + s) + i] = codes_of(z[i], s);
     }
   }
 }
@@ -157,7 +183,7 @@ CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_in
     }
     UNROLL for (int t = 0; t < n; t++) {
       UNROLL for (int j = 0; j < 3; j++) {
-        UNROLL for (int r = 0; r < WIDE; r++) a[r][t][j] = add_pairs(a[r][t][j], s[r][t][j], d[r].h.scale[c / 8]);
+        UNROLL for (int r = 0; r < WIDE; r++) a[r][t][j] = add_pairs(a[r][t][j], s[r][t][j], d[r].h.scale[c / 4 * SCALES / 16]);
       }
     }
   }
