@@ -4,13 +4,13 @@
 
 INLINE void dots(int32x4_t s[3], const int8x16_t *codes, const ij_ints *x, int at, const int n) {
   UNROLL for (int j = 0; j < 3; j++) s[j] = vdupq_n_s32(0);
-  UNROLL for (int i = 0; i < n / 4; i += 4) {
+  UNROLL for (int i = 0; i < n; i += 16) {
     UNROLL for (int j = 0; j < 3; j++) {
-      const int8x16_t digits = vld1q_s8(x->digit[j] + at + 4 * i);
-      s[j] = vdotq_laneq_s32(s[j], codes[i], digits, 0);
-      s[j] = vdotq_laneq_s32(s[j], codes[i + 1], digits, 1);
-      s[j] = vdotq_laneq_s32(s[j], codes[i + 2], digits, 2);
-      s[j] = vdotq_laneq_s32(s[j], codes[i + 3], digits, 3);
+      const int8x16_t digits = vld1q_s8(x->digit[j] + at + i);
+      s[j] = vdotq_laneq_s32(s[j], codes[i / 4], digits, 0);
+      s[j] = vdotq_laneq_s32(s[j], codes[i / 4 + 1], digits, 1);
+      s[j] = vdotq_laneq_s32(s[j], codes[i / 4 + 2], digits, 2);
+      s[j] = vdotq_laneq_s32(s[j], codes[i / 4 + 3], digits, 3);
     }
   }
 }

@@ -17,12 +17,12 @@ INLINE void dots(int32x4_t s[3], const int8x16_t *codes, const ij_ints *x, int a
   __asm__ volatile("" ::: "memory"); /* or GCC loads the digits of all tokens of a tile first, for which there are too few registers */
   UNROLL for (int j = 0; j < 3; j++) {
     int16x8_t first = vdupq_n_s16(0), last = first;
-    UNROLL for (int i = 0; i < n / 4; i += 4) {
-      const int32x4_t digits = vreinterpretq_s32_s8(vld1q_s8(x->digit[j] + at + 4 * i));
-      ADD_PRODUCTS(first, last, codes[i], digits, 0);
-      ADD_PRODUCTS(first, last, codes[i + 1], digits, 1);
-      ADD_PRODUCTS(first, last, codes[i + 2], digits, 2);
-      ADD_PRODUCTS(first, last, codes[i + 3], digits, 3);
+    UNROLL for (int i = 0; i < n; i += 16) {
+      const int32x4_t digits = vreinterpretq_s32_s8(vld1q_s8(x->digit[j] + at + i));
+      ADD_PRODUCTS(first, last, codes[i / 4], digits, 0);
+      ADD_PRODUCTS(first, last, codes[i / 4 + 1], digits, 1);
+      ADD_PRODUCTS(first, last, codes[i / 4 + 2], digits, 2);
+      ADD_PRODUCTS(first, last, codes[i / 4 + 3], digits, 3);
     }
     s[j] = vpaddlq_s16(vpaddq_s16(first, last));
   }

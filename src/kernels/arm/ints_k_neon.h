@@ -1,5 +1,5 @@
-/* ints_k_neon.h: products in integers of Q4_K or, where K_BITS is 2, of Q2_K, for ints_run_neon.h: four rows' blocks taken apart, by one, two or a tile
- * of tokens.
+/* ints_k_neon.h: products in integers of Q4_K or, where K_BITS is 2, of Q2_K, for ints_run_neon.h: four rows' blocks taken apart, by one, two or a
+ * tile of tokens.
  */
 #ifndef IJ_KERNELS_ARM_INTS_K_NEON_H
 #define IJ_KERNELS_ARM_INTS_K_NEON_H

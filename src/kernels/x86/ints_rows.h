@@ -5,8 +5,8 @@
  * caches, line by line in turns, while one is multiplied where it lies. (Copying them to a buffer instead, which was once quicker on some
  * processors, costs a quarter more time there with this way of fetching.)
  *
- * The including file defines LANES, rows of a register, and v_prefetch; K_BITS, 2 or 4, of the codes of Q2_K or Q4_K; or SIDED where rows have scales and biases beside their codes; and TILED where
- * it multiplies few tokens only, by the unit for matrices.
+ * The including file defines LANES, rows of a register, and v_prefetch; K_BITS, 2 or 4, of the codes of Q2_K or Q4_K, or SIDED where rows have
+ * scales and biases beside their codes; and TILED where it multiplies few tokens only, by the unit for matrices.
  */
 #ifndef IJ_KERNELS_X86_INTS_ROWS_H
 #define IJ_KERNELS_X86_INTS_ROWS_H

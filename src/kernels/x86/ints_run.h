@@ -1,7 +1,7 @@
 /* ints_run.h: a whole product in integers, piece by piece; included last by the files of both x86 levels, which define FEW and few_any, a piece
  * of LANES rows by at most so many tokens; ints_decoded and decode_block, a block of LANES rows; tile, WIDE of those by at most TILE tokens.
- * Where it defines TILED, only few_any, and few_digits: the digits that it wants, made here or before. Where it defines SIDED, also few_ints: what few_any wants to have as x, made of the blocks that are there; and instead of tile tile_of, for each
- * length of groups.
+ * Where it defines SIDED, also few_ints: what few_any wants to have as x, made of the blocks that are there; and instead of tile tile_of, for each
+ * length of groups. Where it defines TILED, of all these only few_any, and few_digits: the digits that it wants, made now or by an earlier call.
  */
 #ifndef IJ_KERNELS_X86_INTS_RUN_H
 #define IJ_KERNELS_X86_INTS_RUN_H
@@ -35,7 +35,7 @@ static void tile_rows(TILE_ARGS, int64_t n) {
 
 /* Many tokens: a block of all rows of the piece is taken apart, and multiplied by two tokens at a time. */
 static void many_tokens(const ints_piece *p, ints_feed *f) {
-  const int64_t steps = 4 * (GROUPS / WIDE) * p->n_block * ij__div_up(p->n_token, TILE); /* of copying meanwhile */
+  const int64_t steps = 4 * (GROUPS / WIDE) * p->n_block * ij__div_up(p->n_token, TILE); /* of fetching meanwhile */
   ints_decoded d[GROUPS];
   for (int64_t b = 0; b < p->n_block; b++) {
     for (int r = 0; r < GROUPS; r++) decode_block(&d[r], p, b, r);
@@ -116,8 +116,8 @@ static void copied_rows(const ints_rows *c, ints_piece *p, float *y, uint8_t *bu
       multiply_piece(p, &nothing);
     }
     for (int64_t t = 0; t < p->n_token; t++) {
-      for (int64_t i = 0; i < n; i++) {
-        const int64_t stream = i / c->per, at = i % c->per; /* of a piece in a buffer its places are */
+      for (int64_t i = 0; i < n; i++) { /* place i of the buffer is row `at` of a stream */
+        const int64_t stream = i / c->per, at = i % c->per;
         y[t * p->m->ldy + first + i] = p->sums[t * c->rows + (at / EACH * STREAMS + stream) * EACH + at % EACH];
       }
     }

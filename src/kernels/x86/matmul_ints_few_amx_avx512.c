@@ -79,7 +79,7 @@ typedef struct few_block {
   int64_t b, r;
 } few_block;
 
-/* All blocks of a piece in order: digits of x are in the first-level cache after the first rows. */
+/* All blocks of a piece, which lies in place, in order: digits of x are in the first-level cache after the first rows. */
 CODED few_block block_at(const ints_piece *p, int64_t i) { return (few_block){i / (p->rows / LANES), i % (p->rows / LANES)}; }
 
 /* What y lacks of n tokens from number `first` on. */
@@ -155,7 +155,8 @@ static void matmul_q4_k_few(const ij_matmul *m, int64_t r0, int64_t r1, float *s
     return;
   }
   const uint8_t first = (uint8_t)(3 * first_unit(m->n)), second = (uint8_t)IJ_MAX(3 * m->n - first, 1); /* a tile has a row at least */
-  const tile_shapes shapes = {.palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {first, second, first, second, first, second, 16, 16}};
+  tile_shapes shapes = {.palette = 1, .rows = {first, second, first, second, first, second, 16, 16}};
+  for (int i = 0; i < 8; i++) shapes.row_bytes[i] = 64;
   WRITTEN_AT(&shapes);
   _tile_loadconfig(&shapes);
   matmul_in_integers(m, r0, r1, scratch);
