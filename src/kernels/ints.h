@@ -68,6 +68,14 @@ static inline float ij__ints_group_sum(const ij_ints *x, int g, int shift) {
   return all;
 }
 
+/* Left to the scalar product: rows that are too long for a worker's scratch, which has room for so many blocks of x, of which some products lay
+ * out a few tokens anew; and sides that are rare. */
+static inline bool ij__ints_left_out(const ij_matmul *m, ij_dtype type, int64_t n_few, int64_t room) {
+  const int64_t n_block = ij__div_up(m->k, (int64_t)IJ_INTS);
+  if (ij__dtype_is_affine(type)) return ij__wide_side(m, type) || n_few * n_block > room;
+  return !m->ints && n_block > room;
+}
+
 /* x[t]: the first block of token t0 + t, for n tokens; they are made at `made` where the caller has none. */
 static inline void ij__ints_tokens(const ij_ints **x, const ij_matmul *m, int64_t t0, int64_t n, ij_ints *made,
                                    void (*to_ints)(ij_ints *out, const float *x, int64_t k)) {

@@ -4,21 +4,9 @@
 #ifndef IJ_KERNELS_ARM_INTS_K_NEON_H
 #define IJ_KERNELS_ARM_INTS_K_NEON_H
 
+#include "kernels/ints_k.h"
+
 #define SIDED 0
-
-#if K_BITS == 2
-#define TYPE IJ_DTYPE_Q2_K
-#define SCALAR_PRODUCT ij__matmul_q2_k_ref
-#else
-#define TYPE IJ_DTYPE_Q4_K
-#define SCALAR_PRODUCT ij__matmul_q4_k_ref
-#endif
-
-enum {
-  BLOCK_BYTES = K_BITS == 2 ? 84 : 144,
-  SCALES = K_BITS == 2 ? 16 : 8,                             /* of a block; a group of 32 values has one or two */
-  CODES_AT = 16, TOGETHER = 8 / K_BITS, PARTS = 8 / TOGETHER /* the codes of so many groups lie in the same 32 bytes of a block */
-};
 
 /* ---- four blocks, one of each row ---- */
 

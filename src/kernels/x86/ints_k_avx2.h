@@ -13,11 +13,7 @@
 
 #include "kernels/x86/ints_rows.h"
 
-enum {
-  FEW = 1,                                                   /* tokens whose sums are in registers while weights are taken apart */
-  SCALES = K_BITS == 2 ? 16 : 8,                             /* of a block */
-  CODES_AT = 16, TOGETHER = 8 / K_BITS, PARTS = 8 / TOGETHER /* the codes of so many groups of 32 values lie in the same 32 bytes of a block */
-};
+enum { FEW = 1 }; /* tokens whose sums are in registers while weights are taken apart */
 
 /* sum with the products of four codes in each lane times four digits; only add_pairs makes one number of what a lane of it holds. */
 CODED __m256i add_fours(__m256i sum, __m256i codes, __m256i digits);

@@ -16,12 +16,9 @@
 
 #include "kernels/x86/ints_rows.h"
 
-enum {
-  FEW = 2,                                                  /* tokens whose sums are in registers while weights are taken apart */
-  CODES_AT = 16, TOGETHER = 8 / K_BITS, PARTS = 8 / TOGETHER /* the codes of so many groups of 32 values lie in the same 32 bytes of a block */
-};
+enum { FEW = 2 }; /* tokens whose sums are in registers while weights are taken apart */
 
-/* Codes of the s-th of those groups. */
+/* Codes of the s-th of the groups that lie together. */
 CODED __m512i codes_of(__m512i bytes, const int s) {
   return _mm512_and_si512(s == 0 ? bytes : _mm512_srli_epi32(bytes, K_BITS * s), _mm512_set1_epi8((1 << K_BITS) - 1));
 }

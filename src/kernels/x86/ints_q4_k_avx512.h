@@ -5,10 +5,10 @@
 #ifndef IJ_KERNELS_X86_INTS_Q4_K_AVX512_H
 #define IJ_KERNELS_X86_INTS_Q4_K_AVX512_H
 
+#include "kernels/ints_k.h"
 #include "kernels/x86/ints_vec_avx512.h"
 
 /* What the groups of sixteen blocks of Q4_K, one of each row, have in common. */
-enum { SCALES = 8 };
 typedef struct heads {
   __m512i scale[SCALES];    /* as pairs of 16 bits: scale of the group, 0 */
   __m512 d, offset[SCALES]; /* offset: times dmin */

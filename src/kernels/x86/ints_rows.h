@@ -23,12 +23,8 @@
 #if SIDED
 #define TYPE IJ_DTYPE_AFFINE4
 #define SCALAR_PRODUCT ij__matmul_affine4_ref
-#elif K_BITS == 2
-#define TYPE IJ_DTYPE_Q2_K
-#define SCALAR_PRODUCT ij__matmul_q2_k_ref
 #else
-#define TYPE IJ_DTYPE_Q4_K
-#define SCALAR_PRODUCT ij__matmul_q4_k_ref
+#include "kernels/ints_k.h"
 #endif
 
 /* For what is a function of its own because compilers keep less in registers in one that holds it all. */

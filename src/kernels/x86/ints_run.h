@@ -165,16 +165,9 @@ static void ints_run(const ij_matmul *m, int64_t r0, int64_t r1, const ij_ints *
   all_rows(&rows, next.n_row > 0 && in_place(&next, m) ? &next : NULL, &p, y + r0);
 }
 
-/* Left to the scalar product: rows that are too long for a worker's scratch, and those with sides that are rare. */
-static bool left_out(const ij_matmul *m) {
-  const int64_t n_block = ij__div_up(m->k, (int64_t)IJ_INTS);
-  if (SIDED) return ij__wide_side(m, TYPE) || FEW * n_block > MADE_BLOCKS;
-  return !m->ints && n_block > MADE_BLOCKS;
-}
-
 /* Tokens in portions for which there is room, of which x is made into integers first where the caller has not. */
 static void matmul_in_integers(const ij_matmul *m, int64_t r0, int64_t r1, float *scratch) {
-  if (left_out(m)) {
+  if (ij__ints_left_out(m, TYPE, FEW, MADE_BLOCKS)) {
     SCALAR_PRODUCT(m, r0, r1, scratch);
     return;
   }

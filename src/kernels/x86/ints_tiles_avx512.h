@@ -8,10 +8,8 @@
 #ifndef IJ_KERNELS_X86_INTS_TILES_AVX512_H
 #define IJ_KERNELS_X86_INTS_TILES_AVX512_H
 
-#include "kernels/ints.h"
+#define K_BITS 4
 #include "kernels/x86/ints_q4_k_avx512.h"
-
-enum { BLOCK_BYTES = 144 };
 
 /* Sixteen blocks, one of each row: for every 64 values 16 rows of fours of codes, times the lower and times the higher three bits of scales. */
 typedef struct tile_codes {

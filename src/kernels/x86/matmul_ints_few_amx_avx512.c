@@ -3,7 +3,6 @@
  * a tile for each digit would need six; and each takes the same time as long as a tile has eight rows or fewer.
  */
 #define TILED 1
-#define K_BITS 4
 #include "kernels/x86/ints_tiles_avx512.h"
 
 #include "kernels/x86/ints_rows.h"
