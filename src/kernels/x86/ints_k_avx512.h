@@ -18,10 +18,8 @@
 
 enum { FEW = 2 }; /* tokens whose sums are in registers while weights are taken apart */
 
-/* Codes of the s-th of the groups that lie together. */
-CODED __m512i codes_of(__m512i bytes, const int s) {
-  return _mm512_and_si512(s == 0 ? bytes : _mm512_srli_epi32(bytes, K_BITS * s), _mm512_set1_epi8((1 << K_BITS) - 1));
-}
+/* Many tokens are multiplied by codes that have been multiplied by their scales, where those still are bytes. */
+#define SCALED (K_BITS == 2)
 
 /* Sixteen blocks as bytes, by fours of values. */
 typedef struct ints_decoded {
@@ -32,7 +30,8 @@ typedef struct ints_decoded {
 /* y after one more block, whose sums of codes times digits, scaled, are a. */
 CODED __m512 add_block(__m512 y, const __m512i a[3], const heads *h, const ij_ints *x) {
   const __m512 up16 = _mm512_set1_ps(65536.0f), up8 = _mm512_set1_ps(256.0f);
-  const __m512 t = _mm512_fmadd_ps(up16, _mm512_cvtepi32_ps(a[2]), _mm512_fmadd_ps(up8, _mm512_cvtepi32_ps(a[1]), _mm512_cvtepi32_ps(a[0])));
+  __m512 t = _mm512_fmadd_ps(up16, _mm512_cvtepi32_ps(a[2]), _mm512_fmadd_ps(up8, _mm512_cvtepi32_ps(a[1]), _mm512_cvtepi32_ps(a[0])));
+  if (K_BITS == 2) t = _mm512_mul_ps(t, _mm512_set1_ps(0.25f)); /* exact; ints_q2_k_avx512.h says where four times as much comes from */
   y = _mm512_fmadd_ps(_mm512_mul_ps(h->d, _mm512_set1_ps(x->scale)), t, y);
   const float *sum = SCALES == 16 ? x->half : x->sum;
   UNROLL for (int i = 0; i < SCALES; i++) y = _mm512_fnmadd_ps(h->offset[i], _mm512_set1_ps(sum[i]), y);
@@ -93,6 +92,9 @@ static void few_any(const ints_piece *p, ints_feed *f) {
 
 /* ---- many tokens: a block of 32 rows is taken apart first ---- */
 
+/* Codes times their scale: one multiplication of 16 bits is two of bytes that do not meet. */
+CODED __m512i scaled(__m512i codes, __m512i scale) { return _mm512_mullo_epi16(codes, _mm512_or_si512(scale, _mm512_slli_epi32(scale, 16))); }
+
 /* Block b of the r-th sixteen rows of the piece. */
 static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_t r) {
   const ints_lanes block = lanes_from(&p->codes, r, b * p->block_bytes);
@@ -101,7 +103,10 @@ static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_
     __m512i z[8];
     transpose_rows(z, &block, CODES_AT + 32 * part);
     UNROLL for (int s = 0; s < TOGETHER; s++) {
-      UNROLL for (int i = 0; i < 8; i++) d->codes[8 * (part * TOGETHER + s) + i] = codes_of(z[i], s);
+      UNROLL for (int i = 0; i < 8; i++) {
+        const int at = 8 * (part * TOGETHER + s) + i;
+        d->codes[at] = SCALED ? scaled(codes_of(z[i], s), d->h.scale[at * SCALES / 64]) : codes_of(z[i], s);
+      }
     }
   }
 }
@@ -118,7 +123,9 @@ CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_in
     if (h % 4 == 0) feed_some(f, steps);
     UNROLL for (int t = 0; t < n; t++) {
       if (next) v_prefetch((const char *)next[t] + 64 * h); /* they lie in the second-level cache or further away */
-      UNROLL for (int j = 0; j < 3; j++) s[0][t][j] = s[1][t][j] = _mm512_setzero_si512();
+      UNROLL for (int j = 0; j < 3; j++) {
+        UNROLL for (int r = 0; r < WIDE; r++) s[r][t][j] = SCALED ? a[r][t][j] : _mm512_setzero_si512();
+      }
     }
     UNROLL for (int i = 0; i < 4; i++) {
       const __m512i w[WIDE] = {codes[0][i], codes[1][i]};
@@ -131,7 +138,9 @@ CODED void tile(const ints_decoded d[WIDE], const ij_ints *const *x, const ij_in
     }
     UNROLL for (int t = 0; t < n; t++) {
       UNROLL for (int j = 0; j < 3; j++) {
-        UNROLL for (int r = 0; r < WIDE; r++) a[r][t][j] = _mm512_dpwssd_epi32(a[r][t][j], s[r][t][j], d[r].h.scale[h * SCALES / 16]);
+        UNROLL for (int r = 0; r < WIDE; r++) {
+          a[r][t][j] = SCALED ? s[r][t][j] : _mm512_dpwssd_epi32(a[r][t][j], s[r][t][j], d[r].h.scale[h * SCALES / 16]);
+        }
       }
     }
   }
