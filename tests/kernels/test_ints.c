@@ -100,9 +100,10 @@ static void put_largest(float *x, int64_t k) {
 }
 
 static bool same_ints(const ij_ints *a, const ij_ints *b) {
-  bool scale = memcmp(&a->scale, &b->scale, sizeof a->scale) == 0 || (isnan(a->scale) && isnan(b->scale));
+  const bool scale = memcmp(&a->scale, &b->scale, sizeof a->scale) == 0 || (isnan(a->scale) && isnan(b->scale));
   size_t at;
-  return scale && memcmp(a->digit, b->digit, sizeof a->digit) == 0 && same_bits(a->sum, b->sum, IJ_INTS / 32, &at) && same_bits(a->half, b->half, IJ_INTS / 16, &at);
+  const bool sums = same_bits(a->sum, b->sum, IJ_INTS / 32, &at) && same_bits(a->half, b->half, IJ_INTS / 16, &at);
+  return scale && sums && memcmp(a->digit, b->digit, sizeof a->digit) == 0;
 }
 
 /* Value i of a block; false when a digit is out of range. */

@@ -67,20 +67,23 @@ INLINE void read_heads(heads *h, const uint8_t *const block[4]) {
 }
 #endif
 
-/* Codes of the s-th of the groups that lie together. A shift by no bits is none that NEON has. */
-INLINE int8x16_t codes_of(uint8x16_t bytes, const int s) {
-  const uint8x16_t shifted = vshlq_u8(bytes, vdupq_n_s8((int8_t)(-K_BITS * s)));
-  return vreinterpretq_s8_u8(vandq_u8(shifted, vdupq_n_u8((1 << K_BITS) - 1)));
+/* The 32 bytes of the part-th groups that lie together, by fours. */
+INLINE void read_part(uint8x16_t z[8], const uint8_t *const block[4], int part) {
+  transpose_rows(z, block, CODES_AT + 32 * part);
+  transpose_rows(z + 4, block, CODES_AT + 32 * part + 16);
 }
 
-/* Codes of the part-th groups that lie together, one after the other. */
-INLINE void read_codes(int8x16_t codes[8 * TOGETHER], const uint8_t *const block[4], int part) {
-  UNROLL for (int i = 0; i < 8; i += 4) {
-    uint8x16_t z[4];
-    transpose_rows(z, block, CODES_AT + 32 * part + 4 * i);
-    UNROLL for (int s = 0; s < TOGETHER; s++) {
-      UNROLL for (int j = 0; j < 4; j++) codes[8 * s + i + j] = codes_of(z[j], s);
+/* Codes of the s-th of them; all of a part at once would not fit into the registers. The instruction takes its shift as a constant. */
+INLINE void codes_of(int8x16_t codes[8], const uint8x16_t z[8], const int s) {
+  UNROLL for (int i = 0; i < 8; i++) {
+    uint8x16_t v = z[i];
+    switch (K_BITS * s) {
+      case 2: v = vshrq_n_u8(v, 2); break;
+      case 4: v = vshrq_n_u8(v, 4); break;
+      case 6: v = vshrq_n_u8(v, 6); break;
+      default: break;
     }
+    codes[i] = vreinterpretq_s8_u8(s == TOGETHER - 1 ? v : vandq_u8(v, vdupq_n_u8((1 << K_BITS) - 1)));
   }
 }
 
@@ -126,9 +129,13 @@ INLINE void few_tokens(const ints_call *c, int64_t r, const int n) {
       a[t][0] = a[t][1] = a[t][2] = vdupq_n_s32(0);
     }
     for (int part = 0; part < PARTS; part++) {
-      int8x16_t codes[8 * TOGETHER];
-      read_codes(codes, block, part);
-      UNROLL for (int s = 0; s < TOGETHER; s++) add_group(a, codes + 8 * s, x, part * TOGETHER + s, &h, n);
+      uint8x16_t z[8];
+      int8x16_t codes[8];
+      read_part(z, block, part);
+      UNROLL for (int s = 0; s < TOGETHER; s++) {
+        codes_of(codes, z, s);
+        add_group(a, codes, x, part * TOGETHER + s, &h, n);
+      }
     }
     UNROLL for (int t = 0; t < n; t++) y[t] = add_block(y[t], a[t], &h, x[t]);
   }
@@ -140,7 +147,11 @@ static void decode_blocks(ints_decoded *d, const ints_call *c, const four_rows *
   const uint8_t *block[4];
   blocks_at(block, w, b, c->n_block, MANY_AHEAD, BLOCK_BYTES);
   read_heads(&d->h, block);
-  for (int part = 0; part < PARTS; part++) read_codes(d->codes + 8 * TOGETHER * part, block, part);
+  for (int part = 0; part < PARTS; part++) {
+    uint8x16_t z[8];
+    read_part(z, block, part);
+    UNROLL for (int s = 0; s < TOGETHER; s++) codes_of(d->codes + 8 * (part * TOGETHER + s), z, s);
+  }
 }
 
 /* Four rows' block times those of n tokens. */

@@ -27,8 +27,8 @@ enum {
   TILE = 4,                /* the same where they have been before */
   PANEL = 8,               /* times four rows: with a tile's blocks of x 13 KB, for caches of 32 KB */
   PANEL_ROWS = 4 * PANEL,
-  FEW_AHEAD = 7,           /* blocks of a row under way from memory: as in matmul_neon.c about 1024 bytes of each of 4 rows */
-  MANY_AHEAD = 2,          /* less, for it is of each row of a panel */
+  FEW_AHEAD = 1008,        /* bytes of a row under way from memory, in whole blocks: as in matmul_neon.c about 1024 of each of 4 rows */
+  MANY_AHEAD = 288,        /* less, for it is of each row of a panel */
   TOKENS_MAX = 512,        /* more are multiplied in portions */
   SUMS_BYTES = TOKENS_MAX * PANEL_ROWS * (int)sizeof(float),
   MADE_BLOCKS = (IJ_SCRATCH_ALIGNED * (int)sizeof(float) - SUMS_BYTES) / (int)sizeof(ij_ints)
@@ -94,8 +94,9 @@ static four_rows rows_from(const ints_call *c, int64_t r, int64_t step) {
 /* A macro: GCC 12 takes a function that only prefetches for one without effect and drops its calls. */
 #define v_prefetch(p) __builtin_prefetch(p, 0, 3)
 
-/* Block b of each row, of so many bytes; the block that comes `ahead` blocks later is fetched. */
-INLINE void blocks_at(const uint8_t *block[4], const four_rows *w, int64_t b, int64_t n_block, int64_t ahead, const int bytes) {
+/* Block b of each row, of so many bytes; the block that comes `ahead_bytes` later, or a little less, is fetched. */
+INLINE void blocks_at(const uint8_t *block[4], const four_rows *w, int64_t b, int64_t n_block, const int ahead_bytes, const int bytes) {
+  const int64_t ahead = ahead_bytes / bytes;
   const int64_t later = b + ahead < n_block ? b + ahead : IJ_MIN(b + ahead - n_block, n_block - 1);
   const uint8_t *const *from = b + ahead < n_block ? w->row : w->next;
   UNROLL for (int i = 0; i < 4; i++) {
