@@ -64,7 +64,7 @@ typedef struct ij_ints {
  * and y goes from +0 over these parts in order.
  *   Q4_K: a part is a block of 256 values, of which value i is d * v[i] - dmin * o[i / 32], o being integers too.
  *     y = fma(d * scale, T, y), then for g = 0 .. 7: y = fma(-(dmin * o[g]), sum[g], y).
- *   Q2_K: the same with o[i / 16], and h = 0 .. 15: y = fma(-(dmin * o[h]), half[h], y).
+ *   Q2_K: the same with o[i / 16]; after T, N goes from +0: N = fma(o[h], half[h], N) for h = 0 .. 15, then y = fma(-dmin, N, y).
  *   AFFINE4: a part is a group; v are its codes, s and b its scale and bias as float32. N is the sum, in order, of sum[] of the group's values.
  *     y = fma(s * scale, T, y), then y = fma(b, N, y).
  *

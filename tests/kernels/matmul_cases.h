@@ -137,7 +137,8 @@ static inline double int_digit(double x, int j) {
 }
 
 /* Rounding to float32 is by at most 2^-24 of what is rounded (or 2^-150): each A, 2^8 A[1] + A[0], T, the sums of x, and y after each of its
- * nine or seventeen steps. All else is exact: d, dmin and o have so few bits, and scales are powers of two. */
+ * nine steps; of Q2_K each sum of offsets times sums of x, and y after two steps. All else is exact: d, dmin and o have so few bits, and scales
+ * are powers of two. */
 static inline void add_int_block(int_sum *s, const int_block *b, const float *x) {
   const double scale = int_scale(x, IJ_INTS);
   double a[3] = {0}, n[16] = {0}, all[16] = {0}, weight = 0;
@@ -154,10 +155,17 @@ static inline void add_int_block(int_sum *s, const int_block *b, const float *x)
   s->rounded += p;
   rounded += fabs(s->rounded);
   s->largest = fmax(s->largest, fmax(fabs(p), fabs(s->rounded)));
+  double part = 0, bare = 0; /* offsets that are taken from y together, with and without dmin */
   for (int g = 0; g < IJ_INTS / b->per; g++) {
-    s->rounded -= n[g];
-    rounded += fabs(n[g]) + fabs(s->rounded);
-    s->largest = fmax(s->largest, fmax(fmax(fabs(all[g]), fabs(n[g])), fabs(s->rounded)));
+    part += n[g];
+    bare += b->o[g] * all[g];
+    rounded += fabs(n[g]) + fabs(part);
+    s->largest = fmax(s->largest, fmax(fmax(fabs(all[g]), fabs(bare)), fabs(part)));
+    if (b->per == 16 && g < 15) continue;
+    s->rounded -= part;
+    rounded += fabs(s->rounded);
+    s->largest = fmax(s->largest, fabs(s->rounded));
+    part = bare = 0;
   }
   s->half += weight * scale / 2;
   s->rounding += 0x1.01p-24 * rounded + 0x1p-148;

@@ -12,7 +12,7 @@
 
 typedef struct heads {
   int16x4_t scale[SCALES];
-  float32x4_t d, offset[SCALES]; /* offset: times dmin */
+  float32x4_t d, dmin, offset[SCALES]; /* offset: of Q4_K times dmin */
 } heads;
 
 typedef struct ints_decoded {
@@ -35,8 +35,11 @@ INLINE void spread_lanes(int16x4_t out[4], uint8x16_t v) {
 INLINE void read_factors(heads *h, uint8x16_t pairs, const int16x4_t offset[SCALES]) {
   const uint32x4_t both = vreinterpretq_u32_u8(pairs);
   h->d = vcvt_f32_f16(vreinterpret_f16_u16(vmovn_u32(both)));
-  const float32x4_t dmin = vcvt_f32_f16(vreinterpret_f16_u16(vshrn_n_u32(both, 16)));
-  UNROLL for (int i = 0; i < SCALES; i++) h->offset[i] = vmulq_f32(dmin, vcvtq_f32_s32(vmovl_s16(offset[i])));
+  h->dmin = vcvt_f32_f16(vreinterpret_f16_u16(vshrn_n_u32(both, 16)));
+  UNROLL for (int i = 0; i < SCALES; i++) {
+    h->offset[i] = vcvtq_f32_s32(vmovl_s16(offset[i]));
+    if (K_BITS == 4) h->offset[i] = vmulq_f32(h->dmin, h->offset[i]);
+  }
 }
 
 #if K_BITS == 2
@@ -107,9 +110,14 @@ INLINE float32x4_t add_block(float32x4_t y, const int32x4_t a[3], const heads *h
   const float32x4_t up16 = vdupq_n_f32(65536.0f), up8 = vdupq_n_f32(256.0f);
   const float32x4_t t = vfmaq_f32(vfmaq_f32(vcvtq_f32_s32(a[0]), up8, vcvtq_f32_s32(a[1])), up16, vcvtq_f32_s32(a[2]));
   y = vfmaq_f32(y, vmulq_n_f32(h->d, x->scale), t);
-  const float *sum = SCALES == 16 ? x->half : x->sum;
-  UNROLL for (int i = 0; i < SCALES; i++) y = vfmsq_n_f32(y, h->offset[i], sum[i]);
+#if K_BITS == 2
+  float32x4_t n = vdupq_n_f32(0.0f);
+  UNROLL for (int i = 0; i < SCALES; i++) n = vfmaq_n_f32(n, h->offset[i], x->half[i]);
+  return vfmsq_f32(y, h->dmin, n);
+#else
+  UNROLL for (int i = 0; i < SCALES; i++) y = vfmsq_n_f32(y, h->offset[i], x->sum[i]);
   return y;
+#endif
 }
 
 /* Four rows from r on times n tokens. */

@@ -68,7 +68,9 @@ static float k_block(const void *block, ij_dtype type, const ij_ints *x, float y
   }
   y = fmaf(d * x->scale, joined(sum), y);
   if (type == IJ_DTYPE_Q2_K) {
-    for (int h = 0; h < IJ_INTS / 16; h++) y = fmaf(-(dmin * (float)o[h]), x->half[h], y);
+    float n = 0.0f;
+    for (int h = 0; h < IJ_INTS / 16; h++) n = fmaf((float)o[h], x->half[h], n);
+    y = fmaf(-dmin, n, y);
   } else {
     for (int g = 0; g < IJ_INTS / 32; g++) y = fmaf(-(dmin * (float)o[g]), x->sum[g], y);
   }

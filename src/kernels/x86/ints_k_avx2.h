@@ -27,7 +27,7 @@ CODED void scale_pairs(__m256i out[4], __m256i z);
 /* What the values of eight blocks, one of each row, have in common. */
 typedef struct heads {
   __m256i scale[SCALES];    /* by scale_pairs */
-  __m256 d, offset[SCALES]; /* offset: times dmin */
+  __m256 d, dmin, offset[SCALES]; /* offset: of Q4_K times dmin */
 } heads;
 
 /* Eight blocks as bytes, by fours of values. */
@@ -36,21 +36,22 @@ typedef struct ints_decoded {
   heads h;
 } ints_decoded;
 
-/* Byte i of each lane times dmin, for i from 0 to 3. */
-CODED void scale_offsets(__m256 out[4], __m256 dmin, __m256i z) {
+/* Byte i of each lane, of Q4_K times dmin, for i from 0 to 3. */
+CODED void read_offsets(__m256 out[4], __m256 dmin, __m256i z) {
   const __m256i low = _mm256_set1_epi32(0xff);
-  out[0] = _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(_mm256_and_si256(z, low)));
-  out[1] = _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(z, 8), low)));
-  out[2] = _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(z, 16), low)));
-  out[3] = _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(_mm256_srli_epi32(z, 24)));
+  out[0] = _mm256_cvtepi32_ps(_mm256_and_si256(z, low));
+  out[1] = _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(z, 8), low));
+  out[2] = _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(z, 16), low));
+  out[3] = _mm256_cvtepi32_ps(_mm256_srli_epi32(z, 24));
+  UNROLL for (int i = 0; i < 4 && K_BITS == 4; i++) out[i] = _mm256_mul_ps(dmin, out[i]);
 }
 
 /* Of d and dmin as pairs. */
-CODED __m256 read_factors(heads *h, __m256i pairs) {
+CODED void read_factors(heads *h, __m256i pairs) {
   const __m256i halves = _mm256_packus_epi32(_mm256_and_si256(pairs, _mm256_set1_epi32(0xffff)), _mm256_srli_epi32(pairs, 16));
   const __m256i apart = _mm256_permute4x64_epi64(halves, _MM_SHUFFLE(3, 1, 2, 0));
   h->d = _mm256_cvtph_ps(_mm256_castsi256_si128(apart));
-  return _mm256_cvtph_ps(_mm256_extracti128_si256(apart, 1));
+  h->dmin = _mm256_cvtph_ps(_mm256_extracti128_si256(apart, 1));
 }
 
 #if K_BITS == 2
@@ -59,11 +60,11 @@ CODED void read_heads(heads *h, const ints_lanes *l, int64_t byte) {
   const __m256i low4 = _mm256_set1_epi8(0x0f);
   __m256i z[4], last[4];
   transpose_rows(last, l, byte + 68);
-  const __m256 dmin = read_factors(h, last[3]);
+  read_factors(h, last[3]);
   transpose_rows(z, l, byte);
   UNROLL for (int i = 0; i < 4; i++) {
     scale_pairs(h->scale + 4 * i, _mm256_and_si256(z[i], low4));
-    scale_offsets(h->offset + 4 * i, dmin, _mm256_and_si256(_mm256_srli_epi16(z[i], 4), low4));
+    read_offsets(h->offset + 4 * i, h->dmin, _mm256_and_si256(_mm256_srli_epi16(z[i], 4), low4));
   }
 }
 #else
@@ -72,11 +73,11 @@ CODED void read_heads(heads *h, const ints_lanes *l, int64_t byte) {
   const __m256i low6 = _mm256_set1_epi8(0x3f), low4 = _mm256_set1_epi8(0x0f), two = _mm256_set1_epi8(0x30);
   __m256i z[4];
   transpose_rows(z, l, byte);
-  const __m256 dmin = read_factors(h, z[0]);
+  read_factors(h, z[0]);
   scale_pairs(h->scale, _mm256_and_si256(z[1], low6));
   scale_pairs(h->scale + 4, _mm256_or_si256(_mm256_and_si256(z[3], low4), _mm256_and_si256(_mm256_srli_epi32(z[1], 2), two)));
-  scale_offsets(h->offset, dmin, _mm256_and_si256(z[2], low6));
-  scale_offsets(h->offset + 4, dmin, _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi32(z[3], 4), low4), _mm256_and_si256(_mm256_srli_epi32(z[2], 2), two)));
+  read_offsets(h->offset, h->dmin, _mm256_and_si256(z[2], low6));
+  read_offsets(h->offset + 4, h->dmin, _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi32(z[3], 4), low4), _mm256_and_si256(_mm256_srli_epi32(z[2], 2), two)));
 }
 #endif
 
@@ -90,9 +91,14 @@ CODED __m256 add_block(__m256 y, const __m256i a[3], const heads *h, const ij_in
   const __m256 up16 = _mm256_set1_ps(65536.0f), up8 = _mm256_set1_ps(256.0f);
   const __m256 t = _mm256_fmadd_ps(up16, _mm256_cvtepi32_ps(a[2]), _mm256_fmadd_ps(up8, _mm256_cvtepi32_ps(a[1]), _mm256_cvtepi32_ps(a[0])));
   y = _mm256_fmadd_ps(_mm256_mul_ps(h->d, _mm256_set1_ps(x->scale)), t, y);
-  const float *sum = SCALES == 16 ? x->half : x->sum;
-  UNROLL for (int i = 0; i < SCALES; i++) y = _mm256_fnmadd_ps(h->offset[i], _mm256_set1_ps(sum[i]), y);
+#if K_BITS == 2
+  __m256 n = _mm256_setzero_ps();
+  UNROLL for (int i = 0; i < SCALES; i++) n = _mm256_fmadd_ps(h->offset[i], _mm256_set1_ps(x->half[i]), n);
+  return _mm256_fnmadd_ps(h->dmin, n, y);
+#else
+  UNROLL for (int i = 0; i < SCALES; i++) y = _mm256_fnmadd_ps(h->offset[i], _mm256_set1_ps(x->sum[i]), y);
   return y;
+#endif
 }
 
 /* ---- one token: codes are multiplied where they are taken apart ---- */

@@ -32,10 +32,7 @@ CODED __m512 add_block(__m512 y, const __m512i a[3], const heads *h, const ij_in
   const __m512 up16 = _mm512_set1_ps(65536.0f), up8 = _mm512_set1_ps(256.0f);
   __m512 t = _mm512_fmadd_ps(up16, _mm512_cvtepi32_ps(a[2]), _mm512_fmadd_ps(up8, _mm512_cvtepi32_ps(a[1]), _mm512_cvtepi32_ps(a[0])));
   if (K_BITS == 2) t = _mm512_mul_ps(t, _mm512_set1_ps(0.25f)); /* exact; ints_q2_k_avx512.h says where four times as much comes from */
-  y = _mm512_fmadd_ps(_mm512_mul_ps(h->d, _mm512_set1_ps(x->scale)), t, y);
-  const float *sum = SCALES == 16 ? x->half : x->sum;
-  UNROLL for (int i = 0; i < SCALES; i++) y = _mm512_fnmadd_ps(h->offset[i], _mm512_set1_ps(sum[i]), y);
-  return y;
+  return take_offsets(_mm512_fmadd_ps(_mm512_mul_ps(h->d, _mm512_set1_ps(x->scale)), t, y), h, x);
 }
 
 /* ---- few tokens: codes are multiplied where they are taken apart ---- */

@@ -30,6 +30,12 @@ CODED void read_heads(heads *h, const ints_lanes *l, int64_t byte) {
   UNROLL for (int g = 0; g < 8; g++) h->offset[g] = _mm512_mul_ps(dmin, _mm512_cvtepi32_ps(offset[g]));
 }
 
+/* y without the offsets of a block times x. */
+CODED __m512 take_offsets(__m512 y, const heads *h, const ij_ints *x) {
+  UNROLL for (int g = 0; g < 8; g++) y = _mm512_fnmadd_ps(h->offset[g], _mm512_set1_ps(x->sum[g]), y);
+  return y;
+}
+
 /* Codes of the first or second of the two groups that lie together. */
 CODED __m512i codes_of(__m512i bytes, const int s) {
   return _mm512_and_si512(s == 0 ? bytes : _mm512_srli_epi32(bytes, 4), _mm512_set1_epi8(0x0f));
