@@ -12,8 +12,8 @@ static float *scratch;
 static ij_x_room *room;
 static uint64_t n_loop;
 
-/* The scalar table, and all that differ of those that processors get which have more or less beyond a level, and which copy rows or do not; with
- * tiles also where they are emulated. NULL is the last. */
+/* The scalar table, and all that differ of those that processors get which have more or less beyond a level; with tiles also where they are
+ * emulated. NULL is the last. */
 static const ij_kernels *tables[IJ_BEYOND_COUNT * IJ_LEVEL_COUNT + 2];
 
 #define FOR_EACH_TABLE(kernels) for (const ij_kernels *const *at_ = tables, *kernels; (kernels = *at_) != NULL; at_++)

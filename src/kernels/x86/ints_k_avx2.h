@@ -26,7 +26,7 @@ CODED void scale_pairs(__m256i out[4], __m256i z);
 
 /* What the values of eight blocks, one of each row, have in common. */
 typedef struct heads {
-  __m256i scale[SCALES];    /* by scale_pairs */
+  __m256i scale[SCALES];          /* by scale_pairs */
   __m256 d, dmin, offset[SCALES]; /* offset: of Q4_K times dmin */
 } heads;
 
@@ -38,12 +38,12 @@ typedef struct ints_decoded {
 
 /* Byte i of each lane, of Q4_K times dmin, for i from 0 to 3. */
 CODED void read_offsets(__m256 out[4], __m256 dmin, __m256i z) {
-  const __m256i low = _mm256_set1_epi32(0xff);
-  out[0] = _mm256_cvtepi32_ps(_mm256_and_si256(z, low));
-  out[1] = _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(z, 8), low));
-  out[2] = _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(z, 16), low));
-  out[3] = _mm256_cvtepi32_ps(_mm256_srli_epi32(z, 24));
-  UNROLL for (int i = 0; i < 4 && K_BITS == 4; i++) out[i] = _mm256_mul_ps(dmin, out[i]);
+  __m256i offset[4];
+  spread_bytes(offset, z);
+  UNROLL for (int i = 0; i < 4; i++) {
+    out[i] = _mm256_cvtepi32_ps(offset[i]);
+    if (K_BITS == 4) out[i] = _mm256_mul_ps(dmin, out[i]);
+  }
 }
 
 /* Of d and dmin as pairs. */
@@ -81,7 +81,13 @@ CODED void read_heads(heads *h, const ints_lanes *l, int64_t byte) {
 }
 #endif
 
-/* Codes of the s-th of the groups that lie together. */
+/* The 32 bytes of the part-th groups that lie together, by fours. */
+CODED void read_part(__m256i z[8], const ints_lanes *l, int64_t block, int part) {
+  transpose_rows(z, l, block + CODES_AT + 32 * part);
+  transpose_rows(z + 4, l, block + CODES_AT + 32 * part + 16);
+}
+
+/* Codes of the s-th of them. */
 CODED __m256i codes_of(__m256i bytes, const int s) {
   return _mm256_and_si256(s == 0 ? bytes : _mm256_srli_epi16(bytes, K_BITS * s), _mm256_set1_epi8((1 << K_BITS) - 1));
 }
@@ -126,8 +132,7 @@ static void few_any(const ints_piece *p, ints_feed *f) {
     __m256i a[3] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
     for (int part = 0; part < PARTS; part++) {
       __m256i z[8], codes[8];
-      transpose_rows(z, &rows, block + CODES_AT + 32 * part);
-      transpose_rows(z + 4, &rows, block + CODES_AT + 32 * part + 16);
+      read_part(z, &rows, block, part);
       UNROLL for (int s = 0; s < TOGETHER; s++) {
         const int g = part * TOGETHER + s;
         if (s % 2 == 0) feed_some(f, steps);
@@ -148,8 +153,7 @@ static void decode_block(ints_decoded *d, const ints_piece *p, int64_t b, int64_
   read_heads(&d->h, &block, 0);
   for (int part = 0; part < PARTS; part++) {
     __m256i z[8];
-    transpose_rows(z, &block, CODES_AT + 32 * part);
-    transpose_rows(z + 4, &block, CODES_AT + 32 * part + 16);
+    read_part(z, &block, 0, part);
     UNROLL for (int s = 0; s < TOGETHER; s++) {
       UNROLL for (int i = 0; i < 8; i++) d->codes[8 * (part * TOGETHER + s) + i] = codes_of(z[i], s);
     }

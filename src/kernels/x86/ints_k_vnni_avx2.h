@@ -13,13 +13,7 @@ CODED __m256i add_fours(__m256i sum, __m256i codes, __m256i digits) { return _mm
 CODED __m256i add_pairs(__m256i sum, __m256i a, __m256i b) { return _mm256_dpwssd_avx_epi32(sum, a, b); }
 
 /* Before a zero. */
-CODED void scale_pairs(__m256i out[4], __m256i z) {
-  const __m256i low = _mm256_set1_epi32(0xff);
-  out[0] = _mm256_and_si256(z, low);
-  out[1] = _mm256_and_si256(_mm256_srli_epi32(z, 8), low);
-  out[2] = _mm256_and_si256(_mm256_srli_epi32(z, 16), low);
-  out[3] = _mm256_srli_epi32(z, 24);
-}
+CODED void scale_pairs(__m256i out[4], __m256i z) { spread_bytes(out, z); }
 
 #include "kernels/x86/ints_run.h"
 

@@ -97,7 +97,7 @@ CODED void feed_step(ints_feed *f) {
   if (SIDED && f->sides < STREAMS) feed_sides(f);
   f->left--;
   f->offset += LINE;
-  if (f->offset < f->bytes && f->left > 0) return;
+  if (f->offset < f->bytes) return;
   while (SIDED && f->sides < STREAMS) feed_sides(f);
   if (f->left == 0) return;
   f->offset = 0;

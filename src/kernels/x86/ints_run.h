@@ -144,7 +144,7 @@ static void all_rows(const ints_rows *c, const ints_rows *next, ints_piece *p, f
 }
 
 /* Rows of a piece for so many tokens. */
-static int piece_rows(int64_t n_token) { return n_token <= FEW - FEW * TILED ? LANES : GROUPS * LANES; }
+static int piece_rows(int64_t n_token) { return !TILED && n_token <= FEW ? LANES : GROUPS * LANES; }
 
 /* Rows [r0, r1) for n tokens, whose first blocks are x, and their digits. */
 static void ints_run(const ij_matmul *m, int64_t r0, int64_t r1, const ij_ints *const *x, const int8_t *digits, int64_t n, float *y, char *scratch) {

@@ -28,9 +28,6 @@ typedef struct tile_shapes {
   uint8_t rows[16];
 } tile_shapes;
 
-/* The same 16 bits twice in each lane. */
-CODED __m512i twice(__m512i z) { return _mm512_or_si512(z, _mm512_slli_epi32(z, 16)); }
-
 /* Fours of codes of one group times its scales. */
 CODED void times_scales(tile_codes *a, int t, int row, __m512i codes, __m512i low, __m512i high) {
   _mm512_store_si512((void *)a->low[t][row], _mm512_mullo_epi16(codes, low));
@@ -39,17 +36,17 @@ CODED void times_scales(tile_codes *a, int t, int row, __m512i codes, __m512i lo
 
 /* Values 64 * t to 64 * t + 63; t = 0 comes first. */
 CODED void decode_part(tile_codes *a, heads *h, const ints_lanes *block, int t) {
-  const __m512i low4 = _mm512_set1_epi8(0x0f), low3 = _mm512_set1_epi16(7);
+  const __m512i low3 = _mm512_set1_epi16(7);
   __m512i z[8], low[2], high[2];
   if (t == 0) read_heads(h, block, 0);
   UNROLL for (int i = 0; i < 2; i++) {
     low[i] = _mm512_and_si512(twice(h->scale[2 * t + i]), low3);
     high[i] = _mm512_srli_epi16(twice(h->scale[2 * t + i]), 3);
   }
-  transpose_rows(z, block, 16 + 32 * t);
+  transpose_rows(z, block, CODES_AT + 32 * t);
   UNROLL for (int i = 0; i < 8; i++) {
-    times_scales(a, t, i, _mm512_and_si512(z[i], low4), low[0], high[0]);
-    times_scales(a, t, 8 + i, _mm512_and_si512(_mm512_srli_epi16(z[i], 4), low4), low[1], high[1]);
+    times_scales(a, t, i, codes_of(z[i], 0), low[0], high[0]);
+    times_scales(a, t, 8 + i, codes_of(z[i], 1), low[1], high[1]);
   }
 }
 

@@ -44,6 +44,15 @@ CODED void transpose_rows(__m256i out[4], const ints_lanes *l, int64_t byte) {
   transpose_halves(out, z);
 }
 
+/* Byte i of each lane, for i from 0 to 3. */
+CODED void spread_bytes(__m256i out[4], __m256i z) {
+  const __m256i low = _mm256_set1_epi32(0xff);
+  out[0] = _mm256_and_si256(z, low);
+  out[1] = _mm256_and_si256(_mm256_srli_epi32(z, 8), low);
+  out[2] = _mm256_and_si256(_mm256_srli_epi32(z, 16), low);
+  out[3] = _mm256_srli_epi32(z, 24);
+}
+
 /* Four bytes in every lane. Read as one, since compilers make three instructions of what memcpy says. */
 CODED __m256i four_of(const void *p) { return _mm256_set1_epi32(*(const int32_t *)p); }
 

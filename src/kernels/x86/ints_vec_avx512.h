@@ -64,7 +64,7 @@ CODED __m512i load_four(const ints_lanes *l, int i, int64_t byte) {
   return _mm512_inserti32x4(z, load_short(lane_row(l, 12 + i) + byte), 3);
 }
 
-/* The first n pairs of those bytes, and zeros. */
+/* The first n pairs of those bytes, and zeros. Apart, because GCC keeps the mask where n says that it is not needed. */
 CODED __m512i load_four_of(const ints_lanes *l, int i, int64_t byte, int64_t n) {
   const __mmask16 there = (__mmask16)((1u << 2 * n) - 1);
   __m512i z = _mm512_castsi128_si512(_mm_maskz_loadu_epi8(there, lane_row(l, i) + byte));
@@ -72,6 +72,9 @@ CODED __m512i load_four_of(const ints_lanes *l, int i, int64_t byte, int64_t n) 
   z = _mm512_inserti32x4(z, _mm_maskz_loadu_epi8(there, lane_row(l, 8 + i) + byte), 2);
   return _mm512_inserti32x4(z, _mm_maskz_loadu_epi8(there, lane_row(l, 12 + i) + byte), 3);
 }
+
+/* The lower 16 bits of each lane, of which the others are zero, twice. */
+CODED __m512i twice(__m512i z) { return _mm512_or_si512(z, _mm512_slli_epi32(z, 16)); }
 
 /* Byte i of each lane, for i from 0 to 3. */
 CODED void spread_bytes(__m512i out[4], __m512i z) {

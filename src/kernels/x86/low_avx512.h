@@ -353,8 +353,8 @@ CODED void iq1_m_half(sink *k, const low_ahead *a, const uint8_t *b, const int h
 
 /* X(name, identifier in dtype.h): those that books_avx512.h multiplies, and the others. */
 #define LOW_BOOKS(X) X(iq1_s, IQ1_S) X(iq1_m, IQ1_M) X(iq2_xxs, IQ2_XXS) X(iq2_xs, IQ2_XS) X(iq2_s, IQ2_S)
-#define LOW_OTHERS(X) X(q2_k, Q2_K) X(q3_k, Q3_K) X(iq3_xxs, IQ3_XXS) X(iq3_s, IQ3_S) X(tq2_0, TQ2_0)
-#define LOW_TYPES(X) LOW_BOOKS(X) LOW_OTHERS(X)
+#define LOW_OTHERS(X) X(q3_k, Q3_K) X(iq3_xxs, IQ3_XXS) X(iq3_s, IQ3_S) X(tq2_0, TQ2_0)
+#define LOW_TYPES(X) LOW_BOOKS(X) LOW_OTHERS(X) X(q2_k, Q2_K) /* the last only decoded: its products are in integers */
 
 CODED bool ij__is_low(const ij_dtype type) {
   switch (type) {

@@ -79,14 +79,14 @@ typedef struct few_block {
 } few_block;
 
 /* All blocks of a piece, which lies in place, in order: digits of x are in the first-level cache after the first rows. */
-CODED few_block block_at(const ints_piece *p, int64_t i) { return (few_block){i / (p->rows / LANES), i % (p->rows / LANES)}; }
+CODED few_block block_at(int64_t i) { return (few_block){i / GROUPS, i % GROUPS}; }
 
 /* What y lacks of n tokens from number `first` on. */
 CODED void add_some(const ints_piece *p, const few_sums *sums, const heads *h, few_block at, int64_t first, const int n) {
   const tile_sums s = {.low = sums->low, .high = sums->high, .by_token = 3, .by_digit = 1};
   const ij_ints *x[4];
   UNROLL for (int i = 0; i < n; i++) x[i] = p->x[first + i] + at.b;
-  add_sums(p->sums + p->rows * first + LANES * at.r, p->rows, &s, h, x, first, n);
+  add_sums(p->sums + LANES * (GROUPS * first + at.r), GROUPS * LANES, &s, h, x, first, n);
 }
 
 /* The t-th quarter of the tokens. */
@@ -104,27 +104,23 @@ CODED void decode_ahead(tile_codes *codes, heads *h, const ints_piece *p, few_bl
 
 /* The unit for matrices works on a block while vectors add up the block before and take the next one apart. */
 CODED void few_tokens(const ints_piece *p, ints_feed *f, const int units) {
-  const int64_t n = p->n_block * (p->rows / LANES), part = 3 * 64 * p->n_token, second = 3 * first_unit(p->n_token);
+  const int64_t n = GROUPS * p->n_block, part = 3 * 64 * p->n_token, second = 3 * first_unit(p->n_token);
   tile_codes codes[2];
   heads h[3];
   few_sums sums[2];
-  few_block before = {0, 0}, at = {0, 0};
-  for (int t = 0; t < 4; t++) decode_ahead(&codes[0], &h[0], p, at, t);
+  for (int t = 0; t < 4; t++) decode_ahead(&codes[0], &h[0], p, block_at(0), t);
   for (int64_t i = 0; i < n; i++) {
-    const few_block next = block_at(p, i + 1);
     WRITTEN();
     begin_sums(units);
     for (int t = 0; t < 4; t++) {
-      multiply_part(&codes[i % 2], t, p->digits + (4 * at.b + t) * part, 64 * second, units);
+      multiply_part(&codes[i % 2], t, p->digits + (4 * block_at(i).b + t) * part, 64 * second, units);
       feed_some(f, 4 * n);
-      if (i > 0) add_quarter(p, &sums[(i - 1) % 2], &h[(i - 1) % 3], before, t);
-      if (i + 1 < n) decode_ahead(&codes[(i + 1) % 2], &h[(i + 1) % 3], p, next, t);
+      if (i > 0) add_quarter(p, &sums[(i - 1) % 2], &h[(i - 1) % 3], block_at(i - 1), t);
+      if (i + 1 < n) decode_ahead(&codes[(i + 1) % 2], &h[(i + 1) % 3], p, block_at(i + 1), t);
     }
     end_sums(&sums[i % 2], second, units);
-    before = at;
-    at = next;
   }
-  for (int t = 0; t < 4; t++) add_quarter(p, &sums[(n - 1) % 2], &h[(n - 1) % 3], before, t);
+  for (int t = 0; t < 4; t++) add_quarter(p, &sums[(n - 1) % 2], &h[(n - 1) % 3], block_at(n - 1), t);
 }
 
 NOINLINE void one_unit(const ints_piece *p, ints_feed *f) { few_tokens(p, f, 1); }

@@ -1,4 +1,4 @@
-/* matmul_low_avx512.h: one token times Q2_K, Q3_K, IQ3 and TQ2_0: as matmul_fused_avx512.h, a block of 256 values a row at a time.
+/* matmul_low_avx512.h: one token times Q3_K, IQ3 and TQ2_0: as matmul_fused_avx512.h, a block of 256 values a row at a time.
  *
  * Included by matmul_avx512.c after matmul_tile.h. IQ1 and IQ2 have matmul_books_avx512.c, IQ3 where the processor has VBMI has
  * matmul_iq3_vbmi_avx512.c.
